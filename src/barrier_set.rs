@@ -1,0 +1,243 @@
+//! Barriers by themselves: over a set of queues, without serialization.
+
+use crate::barrier::{Barrier, Outcome};
+use crate::dispatch::Queue;
+use crate::error::{AddQueueError, CompleteError, TransitionError, UnknownQueue};
+use crate::queue::{HOLDS, QueueId};
+use crate::runtime::Runtime;
+use crate::serializer::{Builder, Completion, Serializer};
+use crate::shared::{Aftermath, Shared};
+use crate::statistics::Statistics;
+use crate::ticket::Ticket;
+use hsa_sys::hsa_signal_t;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// A set of queues over which barriers can be armed, each of which holds back what is dispatched
+/// after it until what was dispatched before it has completed.
+///
+/// It is the serializer without the token: for hosts that want a cut through the work of several
+/// queues and have their own idea of what happens on either side of it.
+///
+/// ```
+/// # use hsa_serializer::doc_runtime::Host;
+/// use hsa_serializer::{AqlPacket, BarrierSet, Drain, Outcome};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let runtime = Host::default();
+/// let set = BarrierSet::new(runtime);
+/// let mut queue = set.add_queue()?;
+/// let mut packets = [AqlPacket::INVALID; 4];
+///
+/// let before = queue.dispatch(&mut packets)?;
+/// let barrier = set.arm(|outcome| assert_eq!(outcome, Outcome::Cleared))?;
+///
+/// // The first dispatch after it carries the transition packet, once.
+/// let first = queue.dispatch(&mut packets)?;
+/// assert_eq!((before.packets, first.packets), (0, 1));
+/// assert_eq!(barrier.drain_queue(queue.id()), Drain::Armed);
+///
+/// set.complete(before.ticket)?; // clears it
+/// assert!(barrier.is_cleared() && !barrier.is_safe_to_destroy());
+/// set.complete(first.ticket)?; // drains the tag: the packet has executed
+/// assert!(barrier.is_safe_to_destroy());
+/// # Ok(()) }
+/// ```
+pub struct BarrierSet<R: Runtime> {
+    inner: Serializer<R>,
+}
+
+impl<R: Runtime> BarrierSet<R> {
+    /// A set without queues, in the process's reclamation domain.
+    pub fn new(runtime: R) -> Self {
+        Self::with(Builder::default(), runtime)
+    }
+
+    /// The same, made with other than the defaults.
+    pub fn with(builder: Builder, runtime: R) -> Self {
+        Self {
+            inner: builder.build(runtime),
+        }
+    }
+
+    /// The runtime that it was made with.
+    pub fn runtime(&self) -> &R {
+        self.inner.runtime()
+    }
+
+    /// Adds a queue. It needs no signal and no handler.
+    ///
+    /// # Errors
+    /// Where no slot is left.
+    pub fn add_queue(&self) -> Result<Queue<R>, AddQueueError> {
+        let shared = self.shared();
+        let (id, cell) = shared.take_cell()?;
+        cell.seat.adopt(hsa_signal_t::NULL, hsa_signal_t::NULL);
+        if !shared.register(id, cell, HOLDS) {
+            return Err(AddQueueError::ShutDown);
+        }
+        let null = hsa_signal_t::NULL;
+        Ok(Queue::new(
+            shared.clone(),
+            id,
+            NonNull::from(cell),
+            null,
+            null,
+        ))
+    }
+
+    /// Arms a barrier over all queues of the set. `on_end` is called once, when it ends, on the
+    /// thread that ends it; no lock is held and it may call anything of this set. It should not
+    /// panic: the panic would surface in whatever call ended the barrier.
+    ///
+    /// Where no queue has dispatched since the previous barrier, that one is superseded by this.
+    ///
+    /// # Errors
+    /// Where no signal could be had; nothing has happened then.
+    pub fn arm(
+        &self,
+        on_end: impl FnOnce(Outcome) + Send + 'static,
+    ) -> Result<BarrierHandle<R>, TransitionError> {
+        let shared = self.shared();
+        let barrier = shared.arm(Box::new(on_end))?;
+        Ok(BarrierHandle {
+            shared: shared.clone(),
+            barrier,
+        })
+    }
+
+    /// See [`Serializer::complete`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn complete(&self, ticket: Ticket) -> Result<Completion, CompleteError> {
+        self.inner.complete(ticket)
+    }
+
+    /// See [`Serializer::queue_destroyed`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn queue_destroyed(&self, queue: QueueId) -> Result<(), UnknownQueue> {
+        self.inner.queue_destroyed(queue)
+    }
+
+    /// See [`Serializer::collect`].
+    pub fn collect(&self) {
+        self.inner.collect();
+    }
+
+    /// See [`Serializer::statistics`].
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+
+    fn shared(&self) -> &Arc<Shared<R>> {
+        &self.inner.shared
+    }
+}
+
+impl<R: Runtime> Clone for BarrierSet<R> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+        }
+    }
+}
+
+impl<R: Runtime> fmt::Debug for BarrierSet<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BarrierSet").field(self.shared()).finish()
+    }
+}
+
+/// What is known of a queue's transition packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drain {
+    /// The barrier is armed: nothing can have drained.
+    Armed,
+    /// The queue carries this barrier's packet, and it may not have executed.
+    Outstanding,
+    /// The queue carries no packet of this barrier that could still execute.
+    Drained,
+}
+
+/// A barrier, for looking at. It goes its way by itself; the handle keeps none of its signal.
+pub struct BarrierHandle<R: Runtime> {
+    shared: Arc<Shared<R>>,
+    barrier: Arc<Barrier>,
+}
+
+impl<R: Runtime> BarrierHandle<R> {
+    /// Takes away the queue's tag if its packet is known to have executed.
+    ///
+    /// Completions do this by themselves; it is there for hosts that want to ask. On an armed
+    /// barrier it is one load and a return. It never locks.
+    #[inline]
+    pub fn drain_queue(&self, queue: QueueId) -> Drain {
+        if self.barrier.life().is_armed() {
+            return Drain::Armed;
+        }
+        self.drain_settled(queue)
+    }
+
+    #[inline(never)]
+    fn drain_settled(&self, queue: QueueId) -> Drain {
+        let Some(cell) = self.shared.cell(queue) else {
+            return Drain::Drained;
+        };
+        let mut after = Aftermath::new();
+        let guard = self.shared.domain.pin();
+        self.shared.settle(queue, cell, &guard, &mut after);
+        let mut drain = Drain::Drained;
+        if cell.progress().is_live(queue.generation()) {
+            cell.tags.for_each(&guard, |_, barrier| {
+                if std::ptr::eq(barrier.as_ptr(), Arc::as_ptr(&self.barrier)) {
+                    drain = Drain::Outstanding;
+                }
+            });
+        }
+        drop(guard);
+        after.finish(&self.shared);
+        drain
+    }
+
+    /// Whether every dispatch that it counted has completed.
+    #[must_use]
+    pub fn is_cleared(&self) -> bool {
+        self.barrier.life().is_cleared()
+    }
+
+    /// Whether it was superseded by a later barrier before anybody waited for it.
+    #[must_use]
+    pub fn is_superseded(&self) -> bool {
+        self.barrier.life().is_superseded()
+    }
+
+    /// Whether its signal may be destroyed: it has ended, and no queue carries a packet of it that
+    /// may not have executed. Once true it stays true.
+    #[must_use]
+    pub fn is_safe_to_destroy(&self) -> bool {
+        self.barrier.life().is_safe_to_destroy()
+    }
+
+    /// How many queues carry a packet of it that may not have executed.
+    #[must_use]
+    pub fn tags(&self) -> u32 {
+        self.barrier.life().tags()
+    }
+
+    /// Its signal's handle. It may have been destroyed, and the handle be another signal's: for
+    /// comparing and printing only.
+    #[must_use]
+    pub fn signal(&self) -> hsa_signal_t {
+        self.barrier.signal
+    }
+}
+
+impl<R: Runtime> fmt::Debug for BarrierHandle<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.barrier, f)
+    }
+}

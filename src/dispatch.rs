@@ -1,0 +1,224 @@
+//! The dispatching half of a queue.
+
+use crate::error::DispatchError;
+use crate::packet::{self, MAX_PACKETS};
+use crate::queue::{DISPATCH, Mode, QueueCell, QueueId, Word};
+use crate::runtime::Runtime;
+use crate::shared::{Aftermath, Shared};
+use crate::sync::{Ordering, fence};
+use crate::ticket::Ticket;
+use crate::token::Phase;
+use hsa_sys::{AqlPacket, hsa_signal_t};
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// No epoch: nothing was dealt with yet.
+const NONE: u64 = u64::MAX;
+
+/// The dispatching half of a queue: made by [`Serializer::add_queue`], kept where the queue's
+/// interceptor finds it.
+///
+/// HSA calls an interceptor under the queue's own lock, so dispatches of one queue come one at a
+/// time and in packet order. The library relies on that, and `&mut` makes it hard to break:
+///
+/// ```compile_fail
+/// # use hsa_serializer::{AqlPacket, Queue, Runtime};
+/// fn two_threads<R: Runtime>(queue: &Queue<R>) {
+///     let mut packets = [AqlPacket::INVALID; 4];
+///     let _ = queue.dispatch(&mut packets);
+/// }
+/// ```
+///
+/// ```compile_fail
+/// # use hsa_serializer::{Queue, Runtime};
+/// fn two_halves<R: Runtime>(queue: Queue<R>) -> (Queue<R>, Queue<R>) {
+///     (queue.clone(), queue)
+/// }
+/// ```
+///
+/// Their twins compile:
+///
+/// ```
+/// # use hsa_serializer::{AqlPacket, Queue, Runtime};
+/// fn one_thread<R: Runtime>(queue: &mut Queue<R>) {
+///     let mut packets = [AqlPacket::INVALID; 4];
+///     let _ = queue.dispatch(&mut packets);
+/// }
+/// fn one_half<R: Runtime>(queue: Queue<R>) -> Queue<R> {
+///     queue
+/// }
+/// ```
+///
+/// Dropping it does not remove the queue: its packets may still execute. Say
+/// [`queue_destroyed`](crate::Serializer::queue_destroyed) for that.
+///
+/// [`Serializer::add_queue`]: crate::Serializer::add_queue
+pub struct Queue<R: Runtime> {
+    shared: Arc<Shared<R>>,
+    cell: NonNull<QueueCell>,
+    id: QueueId,
+    /// The epoch in which a dispatch needs nothing: dealt with, and kernels run unserialized.
+    quiet: u64,
+    /// The epoch whose barrier was dealt with.
+    dealt: u64,
+    ready: hsa_signal_t,
+    block: hsa_signal_t,
+}
+
+/// What a dispatch has to do.
+#[derive(Debug)]
+#[must_use = "the ticket has to be completed, and the packets have to be written"]
+pub struct Dispatch {
+    /// Hand it back to [`complete`](crate::Serializer::complete) when the packet processor is
+    /// through with the kernel.
+    pub ticket: Ticket,
+    /// How many packets at the start of the caller's array have to be written in front of the
+    /// caller's own, in order.
+    pub packets: usize,
+    /// Whether the kernel is serialized. If so, the kernel's packet and the last packet of the
+    /// batch need the barrier bit, and the ticket is completed when that last packet has.
+    pub serialized: bool,
+}
+
+impl<R: Runtime> Queue<R> {
+    pub(crate) fn new(
+        shared: Arc<Shared<R>>,
+        id: QueueId,
+        cell: NonNull<QueueCell>,
+        ready: hsa_signal_t,
+        block: hsa_signal_t,
+    ) -> Self {
+        Self {
+            shared,
+            cell,
+            id,
+            quiet: NONE,
+            dealt: NONE,
+            ready,
+            block,
+        }
+    }
+
+    /// This queue's identity.
+    #[must_use]
+    pub fn id(&self) -> QueueId {
+        self.id
+    }
+
+    #[inline]
+    fn cell(&self) -> &QueueCell {
+        // SAFETY: the cell is in the slab, whose chunks neither move nor go while `shared` lives.
+        unsafe { self.cell.as_ref() }
+    }
+
+    /// Counts one kernel and says what has to stand in front of it.
+    ///
+    /// This is the point of no return: the kernel has to be written to the queue, or the queue has
+    /// to be destroyed. Do what can fail before it.
+    ///
+    /// On the fast path (kernels run unserialized, and this is not the queue's first since a
+    /// transition) it is one atomic addition. It never locks, allocates or makes a system call.
+    ///
+    /// # Errors
+    /// [`TooFewPackets`](DispatchError::TooFewPackets) where `packets` has fewer than
+    /// [`MAX_PACKETS`] elements, before anything is counted; [`QueueGone`](DispatchError::QueueGone)
+    /// and [`ShutDown`](DispatchError::ShutDown) as they say: pass the kernel on as it is.
+    ///
+    /// `packets` is written only as far as [`Dispatch::packets`] says.
+    #[inline]
+    pub fn dispatch(&mut self, packets: &mut [AqlPacket]) -> Result<Dispatch, DispatchError> {
+        if packets.len() < MAX_PACKETS {
+            return Err(DispatchError::TooFewPackets {
+                given: packets.len(),
+            });
+        }
+        // Relaxed: the addition and the transition's stamp are on one word, and that is all that
+        // has to be ordered. Where the epoch is new, the slow path acquires.
+        let word = Word(self.cell().word.fetch_add(DISPATCH, Ordering::Relaxed));
+        if u64::from(word.epoch()) == self.quiet {
+            return Ok(Dispatch {
+                ticket: Ticket::new(self.id, word),
+                packets: 0,
+                serialized: false,
+            });
+        }
+        self.dispatch_slow(word, packets)
+    }
+
+    /// The first dispatch of an epoch, or a serialized one.
+    #[inline(never)]
+    fn dispatch_slow(
+        &mut self,
+        word: Word,
+        packets: &mut [AqlPacket],
+    ) -> Result<Dispatch, DispatchError> {
+        let epoch = u64::from(word.epoch());
+        let mut written = 0;
+        if epoch != self.dealt {
+            // Acquire: the transition pushed its barrier, or closed, before it stamped this word.
+            fence(Ordering::Acquire);
+            if self.shared.closed.load(Ordering::Relaxed) == epoch {
+                // No transition comes after closing, so nobody has counted it: it can be undone.
+                self.cell().word.fetch_sub(DISPATCH, Ordering::Relaxed);
+                return Err(DispatchError::ShutDown);
+            }
+            if let Some(signal) = self.hand_out(word) {
+                packets[0] = packet::transition(signal);
+                written = 1;
+            }
+            self.dealt = epoch;
+        }
+        let serialized = word.mode() == Mode::Enabled && !self.ready.is_null();
+        if serialized {
+            if self.cell().seat.phase() == Phase::Removed {
+                return Err(DispatchError::QueueGone(self.id));
+            }
+            packets[written] = packet::gate(self.ready);
+            packets[written + 1] = packet::gate(self.block);
+            written += 2;
+        } else {
+            self.quiet = epoch;
+        }
+        Ok(Dispatch {
+            ticket: Ticket::new(self.id, word),
+            packets: written,
+            serialized,
+        })
+    }
+
+    /// The signal of this epoch's barrier, if this queue has to wait for it.
+    #[cold]
+    fn hand_out(&self, word: Word) -> Option<hsa_signal_t> {
+        let mut after = Aftermath::new();
+        let guard = self.shared.domain.pin();
+        let signal = self
+            .shared
+            .hand_out(self.id, self.cell(), word, &guard, &mut after);
+        drop(guard);
+        after.finish(&self.shared);
+        signal
+    }
+}
+
+impl<R: Runtime> Drop for Queue<R> {
+    fn drop(&mut self) {
+        let guard = self.shared.domain.pin();
+        self.shared.let_go(self.id.index(), &guard);
+    }
+}
+
+// SAFETY: the cell is `Sync` and lives as long as `shared`, which the queue holds; nothing is tied
+// to a thread. `R` itself is shared, not moved, and `Runtime` is `Send + Sync`.
+unsafe impl<R: Runtime> Send for Queue<R> {}
+// SAFETY: through `&Queue` only the id can be read.
+unsafe impl<R: Runtime> Sync for Queue<R> {}
+
+impl<R: Runtime> fmt::Debug for Queue<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("id", &self.id)
+            .field("cell", self.cell())
+            .finish_non_exhaustive()
+    }
+}

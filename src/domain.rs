@@ -1,0 +1,154 @@
+//! Reclamation: pinning, deferring, and making sure that what is deferred does run.
+//!
+//! # For those who know HSA and not crossbeam
+//! A lock-free list can't free a node the moment it is unlinked: another thread may still stand on
+//! it. *Epoch-based reclamation* settles that. A thread that is about to look at shared nodes
+//! *pins* itself; who unlinks a node *defers* its destruction; the deferred function runs when
+//! every thread that was pinned at that time has unpinned since. Pinning costs a few nanoseconds
+//! and blocks nobody.
+//!
+//! # For those who know crossbeam
+//! - The collector is our own ([`Domain`]), one a process by default: crossbeam's default one is
+//!   never dropped and is shared with strangers whose deferred functions could run in a dispatch.
+//!   Tests and fuzzers make one each.
+//! - A function that was deferred and flushed still does not run by itself: the epoch has to
+//!   advance twice. So after retiring, and on every later slow path, [`Domain::pump`] does up to
+//!   two rounds of pin and flush while anything is pending.
+//! - Collection can run inside any `pin`, on whichever thread pins. With it comes
+//!   [`Runtime::destroy_signal`](crate::Runtime::destroy_signal). Because transitions, removals
+//!   and retiring completions pump, it all but never falls to a dispatch.
+//! - An idle registered thread does not hold anything back; a pinned one does.
+
+use crate::sync::{AtomicUsize, Ordering, thread_local};
+use crossbeam_epoch::{Collector, Guard, LocalHandle};
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Rounds of pin and flush after which a function that nothing holds back has run.
+const PUMP_ROUNDS: usize = 2;
+
+/// Threads keep this many handles of domains that are not the process's own. A test process makes
+/// thousands of domains; a host makes none.
+const KEPT_HANDLES: usize = 4;
+
+/// A reclamation domain: the threads that wait for each other's pins.
+///
+/// A cheap handle; clones are the same domain. [`Domain::process`] is what a host wants. A domain
+/// of its own makes sanitizers, fuzzing and tests exact: nothing is deferred by strangers.
+///
+/// A thread that sits pinned holds back every reclamation of its domain (and nothing else: the
+/// serializer goes on, and what is not reclaimed is counted in
+/// [`Statistics::reclaim_pending`](crate::Statistics::reclaim_pending)).
+#[derive(Clone)]
+pub struct Domain(Arc<Inner>);
+
+struct Inner {
+    collector: Collector,
+    pending: AtomicUsize,
+}
+
+thread_local! {
+    static HANDLES: RefCell<Vec<(usize, Rc<LocalHandle>)>> = RefCell::new(Vec::new());
+}
+
+impl Domain {
+    /// A domain of its own.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Arc::new(Inner {
+            collector: Collector::new(),
+            pending: AtomicUsize::new(0),
+        }))
+    }
+
+    /// The domain that serializers of this process share by default. It is never dropped.
+    #[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+    #[must_use]
+    pub fn process() -> Self {
+        static PROCESS: std::sync::OnceLock<Domain> = std::sync::OnceLock::new();
+        PROCESS.get_or_init(Self::new).clone()
+    }
+
+    /// Model checkers want one a model.
+    #[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
+    #[must_use]
+    pub fn process() -> Self {
+        Self::new()
+    }
+
+    /// Pins the current thread.
+    ///
+    /// The thread's handle is cached in a thread-local. Where that is gone already (a thread that
+    /// is ending) or in use (a signal handler that interrupted this very function), a temporary
+    /// handle serves.
+    pub(crate) fn pin(&self) -> Guard {
+        let cached = HANDLES
+            .try_with(|handles| {
+                let mut handles = handles.try_borrow_mut().ok()?;
+                let key = Arc::as_ptr(&self.0).addr();
+                if let Some((_, handle)) = handles.iter().find(|(k, h)| {
+                    // An address can come back; the collector tells.
+                    *k == key && *h.collector() == self.0.collector
+                }) {
+                    return Some(handle.clone());
+                }
+                if handles.len() >= KEPT_HANDLES {
+                    handles.remove(0);
+                }
+                let handle = Rc::new(self.0.collector.register());
+                handles.push((key, handle.clone()));
+                Some(handle)
+            })
+            .ok()
+            .flatten();
+        // Pinned outside of the borrow: pinning may run deferred functions, which may pin.
+        match cached {
+            Some(handle) => handle.pin(),
+            None => self.0.collector.register().pin(),
+        }
+    }
+
+    /// Runs `f` when every thread that is pinned now has unpinned, and makes it visible to all
+    /// threads at once: the bag of a thread that goes idle would keep it for ever.
+    pub(crate) fn defer(&self, guard: &Guard, f: impl FnOnce() + Send + 'static) {
+        self.0.pending.fetch_add(1, Ordering::Relaxed);
+        let domain = self.clone();
+        guard.defer(move || {
+            f();
+            domain.0.pending.fetch_sub(1, Ordering::Relaxed);
+        });
+        guard.flush();
+    }
+
+    /// Gives what is pending the chance to run. The caller must not be pinned.
+    pub(crate) fn pump(&self) {
+        for _ in 0..PUMP_ROUNDS {
+            if self.pending() == 0 {
+                return;
+            }
+            self.pin().flush();
+        }
+    }
+
+    /// How many deferred functions have not run yet.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.0.pending.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Domain {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Domain")
+            .field("pending", &self.pending())
+            .finish()
+    }
+}

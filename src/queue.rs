@@ -1,0 +1,562 @@
+//! A queue's state: the word that dispatches and transitions share, and the count of completions.
+//!
+//! # The word
+//! ```text
+//!  63                              32 31                               0
+//! ┌──────────────────────────────────┬──────────────────────────────────┐
+//! │ dispatches of this queue         │ transition epoch (odd: enabled)  │
+//! └──────────────────────────────────┴──────────────────────────────────┘
+//! ```
+//! A dispatch adds 2^32: what comes back is its number and its epoch, together. A transition adds
+//! 1: what comes back is how many dispatches came before it. Both are one atomic step on one word,
+//! so a dispatch is counted by a transition or comes after it, never both and never neither.
+//!
+//! The count is in the high half, so its overflow falls off the top. The epoch must not carry into
+//! the count: the stamp that would reach 2^32 adds 1 - 2^32 instead ([`stamp_increment`]).
+//! Numbers compare by wrapping difference and are [widened](QueueCell::widen) against the count of
+//! completions before anything is stored or compared by size; that is exact while fewer than 2^31
+//! dispatches of one queue are in flight.
+//!
+//! # The progress
+//! ```text
+//!  63 62                48 47                                          0
+//! ┌──┬────────────────────┬─────────────────────────────────────────────┐
+//! │d │ generation         │ completions of this queue                   │
+//! └──┴────────────────────┴─────────────────────────────────────────────┘
+//! ```
+//! `d` (dead) says that the queue is gone: its count is then infinite. The generation tells the
+//! lives of a cell apart: a completion adds one by compare-exchange against the word that it
+//! checked, so a late completion of a dead queue can't count for the cell's next owner. A cell
+//! whose generations are used up (32,767 lives) is never used again.
+//!
+//! 48 bits of completions last 16 years at 550,000 a second.
+//!
+//! # Cells
+//! Cells live in a [`Slab`] for as long as the serializer, in chunks that never move. A completion
+//! finds its cell by index, without a pin and without a reference count; that the cell may have
+//! another owner by now is what the generation is for.
+
+use crate::barrier::Barrier;
+use crate::pending::{NEVER, Pending};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, between_store_and_load};
+use crate::token::Seat;
+use std::fmt;
+use std::sync::OnceLock;
+
+/// How kernels run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// As the application wrote them.
+    Disabled,
+    /// One at a time on the agent.
+    Enabled,
+}
+
+impl Mode {
+    pub(crate) const fn of_epoch(epoch: u32) -> Self {
+        if epoch & 1 == 0 {
+            Self::Disabled
+        } else {
+            Self::Enabled
+        }
+    }
+}
+
+const INDEX_BITS: u32 = 24;
+const GENERATION_BITS: u32 = 15;
+const GENERATIONS: u64 = 1 << GENERATION_BITS;
+
+/// A queue's identity: never used again for another queue of any serializer of this process
+/// (until 2^25 serializers were made).
+///
+/// Register it by value with the runtime's handler: a late call finds out by it that its queue has
+/// gone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct QueueId(u64);
+
+impl QueueId {
+    pub(crate) fn new(instance: u32, generation: u32, index: u32) -> Self {
+        Self(
+            u64::from(instance) << (INDEX_BITS + GENERATION_BITS)
+                | u64::from(generation) << INDEX_BITS
+                | u64::from(index),
+        )
+    }
+
+    /// The id as an integer, for handlers and C structures.
+    #[must_use]
+    pub const fn to_raw(self) -> u64 {
+        self.0
+    }
+
+    /// The id of an integer. One that is of no queue is refused by whoever is given it.
+    #[must_use]
+    pub const fn from_raw(raw: u64) -> Self {
+        Self(raw)
+    }
+
+    #[inline]
+    pub(crate) const fn index(self) -> u32 {
+        (self.0 & ((1 << INDEX_BITS) - 1)) as u32
+    }
+
+    #[inline]
+    pub(crate) const fn generation(self) -> u64 {
+        self.0 >> INDEX_BITS & (GENERATIONS - 1)
+    }
+
+    #[inline]
+    pub(crate) const fn instance(self) -> u32 {
+        (self.0 >> (INDEX_BITS + GENERATION_BITS)) as u32
+    }
+}
+
+impl fmt::Display for QueueId {
+    /// `queue 3`, or `queue 3.2` for the third queue that had that place, counted from 0.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "queue {}", self.index())?;
+        match self.generation() {
+            0 => Ok(()),
+            g => write!(f, ".{g}"),
+        }
+    }
+}
+
+impl fmt::Debug for QueueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "QueueId({self}, of serializer {})", self.instance())
+    }
+}
+
+/// The value of a queue's word. See the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word(pub(crate) u64);
+
+/// What a dispatch adds to the word.
+pub(crate) const DISPATCH: u64 = 1 << 32;
+
+impl Word {
+    pub(crate) const fn new(id: u32, epoch: u32) -> Self {
+        Self((id as u64) << 32 | epoch as u64)
+    }
+
+    #[inline]
+    pub(crate) const fn id(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline]
+    pub(crate) const fn epoch(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline]
+    pub(crate) const fn mode(self) -> Mode {
+        Mode::of_epoch(self.epoch())
+    }
+}
+
+/// What to add to a word so that its epoch goes from `from` to `to` and its count stays.
+pub(crate) const fn stamp_increment(from: u32, to: u32) -> u64 {
+    // The difference as if the epoch were 64 bits wide; where `to` wrapped, it is negative.
+    (to as u64).wrapping_sub(from as u64)
+}
+
+const COUNT_BITS: u32 = 48;
+const COUNT: u64 = (1 << COUNT_BITS) - 1;
+const DEAD: u64 = 1 << 63;
+
+/// The value of a queue's progress. See the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Progress(pub(crate) u64);
+
+impl Progress {
+    const fn new(generation: u64, count: u64) -> Self {
+        Self(generation << COUNT_BITS | count & COUNT)
+    }
+
+    /// Completions, whether the queue is dead or not.
+    #[inline]
+    pub(crate) const fn count(self) -> u64 {
+        self.0 & COUNT
+    }
+
+    /// Completions for whoever waits for them: a dead queue has completed everything.
+    pub(crate) const fn reached(self) -> u64 {
+        if self.is_dead() {
+            NEVER - 1
+        } else {
+            self.count()
+        }
+    }
+
+    pub(crate) const fn is_dead(self) -> bool {
+        self.0 & DEAD != 0
+    }
+
+    pub(crate) const fn generation(self) -> u64 {
+        self.0 >> COUNT_BITS & (GENERATIONS - 1)
+    }
+
+    /// Whether this is a live queue of that generation.
+    #[inline]
+    pub(crate) const fn is_live(self, generation: u64) -> bool {
+        self.0 >> COUNT_BITS == generation
+    }
+}
+
+/// What became of adding a completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// Counted, and nothing is due.
+    Quiet,
+    /// Counted, and something is due: settle.
+    Due,
+    /// The queue is gone; nothing was counted.
+    Gone,
+    /// There was no dispatch left to complete; nothing was counted.
+    Ahead,
+}
+
+/// One queue's shared state. The three parts are written by different threads in the steady state
+/// and have a cache line each.
+#[repr(C, align(64))]
+pub(crate) struct QueueCell {
+    /// Written by each dispatch; see the [module](self).
+    pub(crate) word: AtomicU64,
+    /// How many parties have to let go of the cell before it may have another owner.
+    holds: AtomicU32,
+    /// Transition packets that this queue carries and may not have executed.
+    pub(crate) tags: Pending<Barrier>,
+
+    completion: CompletionLine,
+
+    /// The queue's part in the token's protocol.
+    pub(crate) seat: Seat,
+}
+
+#[repr(C, align(64))]
+struct CompletionLine {
+    /// Written by each completion; see the [module](self).
+    progress: AtomicU64,
+    /// The smallest count at which something of this queue's is due.
+    due: AtomicU64,
+    /// Barriers that count dispatches of this queue.
+    targets: Pending<Barrier>,
+}
+
+/// Parties that hold the cell of a queue that takes no part in the token's protocol: its
+/// dispatching half and its registration.
+pub(crate) const HOLDS: u32 = 2;
+/// Parties that hold a serialized queue's cell: these, its `ready` handler, and the ready queues.
+pub(crate) const SERIALIZED_HOLDS: u32 = 4;
+
+impl QueueCell {
+    fn new() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            holds: AtomicU32::new(0),
+            tags: Pending::new(),
+            completion: CompletionLine {
+                // Dead until it gets its first owner.
+                progress: AtomicU64::new(DEAD),
+                due: AtomicU64::new(NEVER),
+                targets: Pending::new(),
+            },
+            seat: Seat::new(),
+        }
+    }
+
+    /// Gives the cell to a new queue, of the generation that it is at.
+    ///
+    /// The caller holds the transition lock; every party of the former owner has let go, and a
+    /// grace period has passed since [`leave_generation`](Self::leave_generation). So nothing but
+    /// late completions can come, which the generation turns away.
+    pub(crate) fn adopt(&self, holds: u32, count: u64, epoch: u32) {
+        self.holds.store(holds, Ordering::Relaxed);
+        self.word
+            .store(Word::new(count as u32, epoch).0, Ordering::Relaxed);
+        self.completion.due.store(NEVER, Ordering::Relaxed);
+        // Release: who sees the queue alive sees all of the above.
+        self.completion.progress.store(
+            Progress::new(self.progress().generation(), count).0,
+            Ordering::Release,
+        );
+    }
+
+    /// One of the parties is through with the cell. True for the last one.
+    pub(crate) fn let_go(&self) -> bool {
+        // AcqRel: the last one sees what all others did.
+        self.holds.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Ends the generation of a dead queue whose parties have all let go. False where the cell has
+    /// none left and must not be used again.
+    ///
+    /// It comes before the grace period: who is pinned and still reads the old generation was
+    /// pinned before, so the cell gets no new owner while it stays pinned.
+    pub(crate) fn leave_generation(&self) -> bool {
+        let next = self.progress().generation() + 1;
+        // SeqCst: before the deferral, whose pins it is compared with.
+        self.completion
+            .progress
+            .store(DEAD | Progress::new(next, 0).0, Ordering::SeqCst);
+        next < GENERATIONS - 1
+    }
+
+    pub(crate) fn targets(&self) -> &Pending<Barrier> {
+        &self.completion.targets
+    }
+
+    /// What the queue has completed. Sequentially consistent: a publisher's second half.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress(self.completion.progress.load(Ordering::SeqCst))
+    }
+
+    /// Adds a completion of the dispatch `word` of the queue of that `generation`.
+    #[inline]
+    pub(crate) fn add_completion(&self, generation: u64, word: Word) -> Counted {
+        // Relaxed: the exchange below validates it.
+        let mut seen = Progress(self.completion.progress.load(Ordering::Relaxed));
+        loop {
+            if !seen.is_live(generation) && crate::sync::stands(crate::sync::Step::GenerationCheck)
+            {
+                return Counted::Gone;
+            }
+            // A dispatch that is itself not behind the count proves that one is left. Only where
+            // completions overtook each other does it take a look at the dispatching half's line.
+            if (word.id().wrapping_sub(seen.0 as u32) as i32) < 0 && !self.has_dispatch_left(seen) {
+                return Counted::Ahead;
+            }
+            // SeqCst, with the load below: the completer's half of the store-buffering pair.
+            // Where a publisher's second read of the count misses this one, the load below sees
+            // what it published.
+            match self.completion.progress.compare_exchange_weak(
+                seen.0,
+                seen.0 + 1,
+                Ordering::SeqCst,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => break,
+                Err(now) => seen = Progress(now),
+            }
+        }
+        between_store_and_load();
+        if seen.count() + 1 < self.completion.due.load(Ordering::SeqCst)
+            || !crate::sync::stands(crate::sync::Step::CompleterReadsDue)
+        {
+            Counted::Quiet
+        } else {
+            Counted::Due
+        }
+    }
+
+    #[cold]
+    fn has_dispatch_left(&self, seen: Progress) -> bool {
+        // Relaxed: a ticket came from a dispatch, which happened before its completion.
+        let dispatched = Word(self.word.load(Ordering::Relaxed)).id();
+        dispatched.wrapping_sub(seen.0 as u32) as i32 > 0
+    }
+
+    /// Declares the queue dead. False if it is not a live queue of that generation.
+    pub(crate) fn kill(&self, generation: u64) -> bool {
+        let mut seen = self.completion.progress.load(Ordering::Relaxed);
+        loop {
+            if !Progress(seen).is_live(generation) {
+                return false;
+            }
+            // SeqCst: a removal is a completion of everything, and pairs with publishers alike.
+            match self.completion.progress.compare_exchange_weak(
+                seen,
+                seen | DEAD,
+                Ordering::SeqCst,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return true,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// The 64-bit number whose low half is `id`, next to what has been completed.
+    pub(crate) fn widen(&self, id: u32) -> u64 {
+        let near = self.progress().count();
+        near.wrapping_add_signed(i64::from(id.wrapping_sub(near as u32) as i32))
+    }
+
+    /// Announces that something is due at `count`; true if that is reached already: settle.
+    ///
+    /// Call it after pushing to [`targets`](Self::targets) or `tags`.
+    pub(crate) fn announce(&self, count: u64) -> bool {
+        // SeqCst, with the load below: the publisher's half of the store-buffering pair. Where
+        // the load misses a completion, that completion's load of `due` sees this.
+        self.completion.due.fetch_min(count, Ordering::SeqCst);
+        between_store_and_load();
+        self.progress().reached() >= count
+            && crate::sync::stands(crate::sync::Step::PublisherRereads)
+    }
+
+    /// Takes away what is due: whoever looks now looks at everything that was pushed before.
+    pub(crate) fn take_due(&self) {
+        // SeqCst: a publisher whose announcement this takes away pushed before it; the swap reads
+        // from it, so what it pushed is seen.
+        self.completion.due.swap(NEVER, Ordering::SeqCst);
+    }
+}
+
+impl fmt::Debug for QueueCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = Word(self.word.load(Ordering::Relaxed));
+        let progress = Progress(self.completion.progress.load(Ordering::Relaxed));
+        f.debug_struct("QueueCell")
+            .field("dispatched", &word.id())
+            .field("epoch", &word.epoch())
+            .field("completed", &progress.count())
+            .field("dead", &progress.is_dead())
+            .field("seat", &self.seat)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Cells of the first chunk; each further one is twice as large.
+const FIRST_CHUNK: usize = 8;
+const CHUNKS: usize = 21;
+/// How many cells a slab can have.
+pub(crate) const CELLS: usize = FIRST_CHUNK * ((1 << CHUNKS) - 1);
+const _: () = assert!(CELLS <= 1 << INDEX_BITS);
+
+/// Cells by index, in chunks that never move and live as long as the slab.
+pub(crate) struct Slab {
+    chunks: [OnceLock<Box<[QueueCell]>>; CHUNKS],
+}
+
+impl Slab {
+    pub(crate) fn new() -> Self {
+        Self {
+            chunks: std::array::from_fn(|_| OnceLock::new()),
+        }
+    }
+
+    #[inline]
+    fn place(index: u32) -> (usize, usize) {
+        let shifted = index as usize + FIRST_CHUNK;
+        let chunk = (shifted.ilog2() - FIRST_CHUNK.ilog2()) as usize;
+        (chunk, shifted - (FIRST_CHUNK << chunk))
+    }
+
+    /// The cell of that index, if its chunk was made.
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> Option<&QueueCell> {
+        let (chunk, offset) = Self::place(index);
+        self.chunks.get(chunk)?.get()?.get(offset)
+    }
+
+    /// The cell of that index, making its chunk where needed. `index` is below [`CELLS`].
+    pub(crate) fn make(&self, index: u32) -> &QueueCell {
+        let (chunk, offset) = Self::place(index);
+        let cells = self.chunks[chunk].get_or_init(|| {
+            (0..FIRST_CHUNK << chunk)
+                .map(|_| QueueCell::new())
+                .collect()
+        });
+        &cells[offset]
+    }
+}
+
+impl fmt::Debug for Slab {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let chunks = self.chunks.iter().filter(|c| c.get().is_some()).count();
+        f.debug_struct("Slab").field("chunks", &chunks).finish()
+    }
+}
+
+#[cfg(all(test, not(any(hsa_serializer_loom, hsa_serializer_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_keep_the_count_where_the_epoch_wraps() {
+        let word = AtomicU64::new(Word::new(7, u32::MAX).0);
+        word.fetch_add(stamp_increment(u32::MAX, 0), Ordering::Relaxed);
+        assert_eq!(Word(word.load(Ordering::Relaxed)), Word::new(7, 0));
+        word.fetch_add(stamp_increment(0, 1), Ordering::Relaxed);
+        assert_eq!(Word(word.load(Ordering::Relaxed)), Word::new(7, 1));
+        let word = AtomicU64::new(Word::new(7, u32::MAX - 1).0);
+        word.fetch_add(stamp_increment(u32::MAX - 1, 0), Ordering::Relaxed);
+        assert_eq!(Word(word.load(Ordering::Relaxed)), Word::new(7, 0));
+    }
+
+    #[test]
+    fn the_count_falls_off_the_top_and_the_epoch_stays() {
+        let word = AtomicU64::new(Word::new(u32::MAX, 5).0);
+        word.fetch_add(DISPATCH, Ordering::Relaxed);
+        assert_eq!(Word(word.load(Ordering::Relaxed)), Word::new(0, 5));
+    }
+
+    fn alive(count: u64, dispatched: u32) -> QueueCell {
+        let cell = QueueCell::new();
+        cell.adopt(HOLDS, count, 0);
+        cell.word
+            .store(Word::new(dispatched, 0).0, Ordering::Relaxed);
+        cell
+    }
+
+    #[test]
+    fn ids_widen_around_the_completions() {
+        let cell = alive((1 << 32) - 2, u32::MAX - 1);
+        assert_eq!(cell.widen(u32::MAX - 1), (1 << 32) - 2);
+        assert_eq!(cell.widen(1), (1 << 32) + 1);
+        assert_eq!(cell.widen(u32::MAX - 2), (1 << 32) - 3);
+    }
+
+    #[test]
+    fn a_completion_of_another_life_is_not_counted() {
+        let cell = alive(0, 2);
+        assert_eq!(cell.add_completion(1, Word::new(0, 0)), Counted::Gone);
+        assert_eq!(cell.add_completion(0, Word::new(0, 0)), Counted::Quiet);
+        assert!(!cell.kill(1));
+        assert!(cell.kill(0));
+        assert!(!cell.kill(0));
+        assert_eq!(cell.add_completion(0, Word::new(1, 0)), Counted::Gone);
+        assert_eq!(cell.progress().count(), 1);
+        assert!(cell.leave_generation());
+        cell.adopt(HOLDS, 0, 0);
+        assert_eq!(cell.add_completion(0, Word::new(1, 0)), Counted::Gone);
+        assert_eq!(cell.progress(), Progress::new(1, 0));
+    }
+
+    #[test]
+    fn completions_ahead_of_the_dispatches_are_refused() {
+        let cell = alive(0, 2);
+        assert_eq!(cell.add_completion(0, Word::new(1, 0)), Counted::Quiet);
+        assert_eq!(cell.add_completion(0, Word::new(0, 0)), Counted::Quiet);
+        assert_eq!(cell.add_completion(0, Word::new(0, 0)), Counted::Ahead);
+        assert_eq!(cell.progress().count(), 2);
+    }
+
+    #[test]
+    fn places_are_dense_and_distinct() {
+        let mut expected = (0, 0);
+        for index in 0..10_000 {
+            assert_eq!(Slab::place(index), expected);
+            expected.1 += 1;
+            if expected.1 == FIRST_CHUNK << expected.0 {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+        assert_eq!(
+            Slab::place(CELLS as u32 - 1),
+            (CHUNKS - 1, (FIRST_CHUNK << (CHUNKS - 1)) - 1)
+        );
+    }
+
+    #[test]
+    fn a_cell_runs_out_of_generations() {
+        let cell = alive(0, 0);
+        for _ in 0..GENERATIONS - 2 {
+            assert!(cell.leave_generation());
+        }
+        assert!(!cell.leave_generation());
+    }
+}

@@ -1,0 +1,96 @@
+//! A queue that is gone: whatever it held goes on without it.
+//!
+//! Removal takes no lock, may come at any moment, and is decided by two atomic steps: the queue's
+//! progress is declared dead, which makes its count of completions infinite; and its seat becomes
+//! Removed, which says what it was doing.
+//!
+//! | the queue was | what happens |
+//! |---|---|
+//! | counted by barriers | it is settled like by a completion of everything: its units go back |
+//! | tagged | the same: its tags go, its packets never execute |
+//! | granted | the token is released on its behalf |
+//! | ready | the granter that comes to it finds it Removed and goes on |
+//! | dispatching | the dispatch announces, finds the queue dead and settles what it pushed |
+//! | being stamped | the transition does the same |
+//!
+//! # Order
+//! Dead comes first: a completion that is counted is before it, one that is not does nothing more.
+//!
+//! # The cell and the signals
+//! The queue's `block` signal is destroyed by a deferred callback (a granter may be on its way to
+//! store to it). The `ready` signal has a handler, which has to say Drop first: removal stores -1,
+//! the handler fires, [`ready`](crate::Serializer::ready) says Drop and defers the destruction.
+//! The cell goes to another queue when its four parties have let go of it, and a grace period
+//! later.
+
+use crate::error::UnknownQueue;
+use crate::queue::{QueueCell, QueueId};
+use crate::runtime::{Handler, Runtime};
+use crate::shared::{Aftermath, Shared};
+use crate::sync::{Ordering, Step, stands};
+use crate::token::Phase;
+use crossbeam_epoch::Guard;
+use hsa_sys::hsa_signal_t;
+use std::sync::Arc;
+
+impl<R: Runtime> Shared<R> {
+    /// See [`Serializer::queue_destroyed`](crate::Serializer::queue_destroyed).
+    pub(crate) fn queue_destroyed(self: &Arc<Self>, id: QueueId) -> Result<(), UnknownQueue> {
+        let cell = self.cell(id).ok_or(UnknownQueue(id))?;
+        let guard = self.domain.pin();
+        if !cell.kill(id.generation()) {
+            return Err(UnknownQueue(id));
+        }
+        let mut after = Aftermath::new();
+        let serialized = !cell.seat.ready().is_null();
+        let was = cell.seat.remove();
+        let held = was == Phase::Granted || !stands(Step::ReleaseOnlyIfGranted);
+        if held && self.token.release() {
+            self.grant(true, &guard);
+        }
+        self.settle(id, cell, &guard, &mut after);
+        if serialized {
+            self.runtime.store(cell.seat.ready(), -1);
+            if let Some(block) = cell.seat.take_block() {
+                self.defer_destroy(block, &guard);
+            }
+            if was != Phase::Waiting {
+                // Otherwise it is in the ready queues, and the granter that finds it lets go.
+                self.let_go(id.index(), &guard);
+            }
+        }
+        let (dispatches, completions) = self.counts(cell);
+        self.counters.former_dispatches.add(dispatches);
+        self.counters.former_completions.add(completions);
+        self.counters.queues_gone.add(1);
+        // Release: who sees the count sees the death. Before letting go, so that the cell's next
+        // owner is registered after this one was swept out.
+        self.gone.fetch_add(1, Ordering::Release);
+        self.let_go(id.index(), &guard);
+        drop(guard);
+        after.finish(self);
+        self.collect();
+        Ok(())
+    }
+
+    /// What a `ready` handler of a removed queue does: go, and take the signal along.
+    pub(crate) fn handler_goes(
+        self: &Arc<Self>,
+        id: QueueId,
+        cell: &QueueCell,
+        guard: &Guard,
+    ) -> Handler {
+        // Taking the signal is what only one call can do: a repeated one finds none.
+        if let Some(ready) = cell.seat.take_ready() {
+            self.defer_destroy(ready, guard);
+            self.let_go(id.index(), guard);
+        }
+        Handler::Drop
+    }
+
+    fn defer_destroy(self: &Arc<Self>, signal: hsa_signal_t, guard: &Guard) {
+        let shared = self.clone();
+        self.domain
+            .defer(guard, move || shared.destroy_signal(signal));
+    }
+}

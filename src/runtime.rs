@@ -1,0 +1,203 @@
+//! What the serializer needs of the HSA runtime: the trait, and what is reported to the host.
+//!
+//! A host implements [`Runtime`] once, over the functions that its tool saved from the runtime's
+//! table (or over an emulation). The serializer calls it from whatever thread calls the
+//! serializer; [each method](Runtime) says from where.
+
+use crate::queue::QueueId;
+use hsa_sys::{hsa_signal_t, hsa_signal_value_t, hsa_status_t};
+use std::fmt;
+
+/// What a signal is for, so that the runtime can make the cheapest that will do.
+///
+/// A signal that the host may wait for takes one of the kernel driver's events (4,096 a process);
+/// one whose consumers are GPU agents alone takes none (`hsa_amd_signal_create` with
+/// `HSA_AMD_SIGNAL_AMD_GPU_ONLY`, or the agent as its only consumer).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SignalKind {
+    /// A transition barrier's signal. Packet processors wait for it; the host only stores.
+    Barrier,
+    /// A queue's `block` signal. Packet processors wait for it; the host only stores.
+    Block,
+    /// A queue's `ready` signal. A host handler waits for it: it must be an interrupt signal.
+    Ready,
+}
+
+/// Whether an asynchronous handler stays registered: what the handler returns to the runtime.
+///
+/// Handlers are level-triggered: one that stays while its condition holds is called again at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the runtime's handler has to return this"]
+pub enum Handler {
+    /// Stay registered (`return true`).
+    Keep,
+    /// Go: the queue was removed, or the serializer is gone (`return false`).
+    Drop,
+}
+
+impl Handler {
+    /// The value that an `hsa_amd_signal_handler` returns.
+    #[must_use]
+    pub const fn keep(self) -> bool {
+        matches!(self, Self::Keep)
+    }
+}
+
+/// The HSA runtime, as far as the serializer needs it.
+///
+/// # Thread-safety
+/// Every method may be called by several threads at once, some of them the runtime's own handler
+/// thread. No method may call back into the serializer, nor wait for something that needs it.
+///
+/// # Where each is called
+/// | method | from |
+/// |---|---|
+/// | [`store`](Self::store), [`compare_exchange`](Self::compare_exchange) | completions, `ready`, transitions, removal; under an epoch pin, so they must not block |
+/// | [`create_signal`](Self::create_signal), [`watch_ready`](Self::watch_ready) | `add_queue`, `enable`, `disable`, `arm`; never under a pin or a lock |
+/// | [`destroy_signal`](Self::destroy_signal) | wherever the epoch collector runs a deferred callback: any slow path, on any thread, under a pin |
+/// | [`report`](Self::report) | after a slow path; never under a pin or a lock |
+///
+/// A dispatch on the fast path calls nothing; a completion of an unserialized kernel calls nothing
+/// unless it clears a barrier.
+pub trait Runtime: Send + Sync + 'static {
+    /// Creates a signal with the value `initial` (`hsa_signal_create`).
+    ///
+    /// # Errors
+    /// The runtime's status. A success with the null handle is treated as an error by the caller.
+    fn create_signal(
+        &self,
+        kind: SignalKind,
+        initial: hsa_signal_value_t,
+    ) -> Result<hsa_signal_t, hsa_status_t>;
+
+    /// Destroys a signal (`hsa_signal_destroy`). Called exactly once for each signal created, and
+    /// only when no packet that may still execute refers to it.
+    ///
+    /// # Errors
+    /// The runtime's status; it is reported, and the signal is not touched again.
+    fn destroy_signal(&self, signal: hsa_signal_t) -> Result<(), hsa_status_t>;
+
+    /// Stores a value with release semantics (`hsa_signal_store_screlease`).
+    fn store(&self, signal: hsa_signal_t, value: hsa_signal_value_t);
+
+    /// Replaces `expected` by `desired` and returns the value seen
+    /// (`hsa_signal_cas_scacq_screl`).
+    fn compare_exchange(
+        &self,
+        signal: hsa_signal_t,
+        expected: hsa_signal_value_t,
+        desired: hsa_signal_value_t,
+    ) -> hsa_signal_value_t;
+
+    /// Registers an asynchronous handler on a queue's `ready` signal with the condition *equal to
+    /// -1* (`hsa_amd_signal_async_handler`), which calls [`Serializer::ready`] with `queue` and
+    /// returns what that says. Register the id by value, never a pointer: a late call must find
+    /// out for itself that its queue has gone.
+    ///
+    /// # Errors
+    /// The runtime's status; the queue is then not added.
+    ///
+    /// [`Serializer::ready`]: crate::Serializer::ready
+    fn watch_ready(&self, ready: hsa_signal_t, queue: QueueId) -> Result<(), hsa_status_t>;
+
+    /// Takes note of something that should not have happened. Does nothing by default.
+    fn report(&self, report: Report) {
+        let _ = report;
+    }
+}
+
+/// Something that should not have happened, told to [`Runtime::report`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Report {
+    /// A barrier was destroyed while tags were outstanding on it; its signal was destroyed all the
+    /// same. The protocol excludes it while the serializer lives; when the serializer itself is
+    /// dropped it means that queues were still alive.
+    TaggedAtDestruction {
+        /// The barrier's transition epoch.
+        epoch: u32,
+        /// Its signal.
+        signal: hsa_signal_t,
+        /// How many tags were outstanding.
+        tags: u32,
+    },
+    /// A retired barrier was not safe to destroy in its deferred callback. It is left alone.
+    UnsafeReclaim {
+        /// The barrier's transition epoch.
+        epoch: u32,
+        /// Its signal.
+        signal: hsa_signal_t,
+    },
+    /// The runtime refused to destroy a signal.
+    DestroyFailed {
+        /// The signal.
+        signal: hsa_signal_t,
+        /// Why.
+        status: hsa_status_t,
+    },
+    /// The host used the serializer in a way that its contract excludes.
+    Misuse(Misuse),
+    /// So many reports came at once that this many were lost.
+    Dropped(u64),
+}
+
+/// A breach of the host's contract that was noticed, and did no harm beyond what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Misuse {
+    /// A completion was reported with no dispatch left to complete.
+    CompletionAhead(QueueId),
+    /// A kernel behind a transition packet was reported complete before the barrier had cleared.
+    CompletionBehindBarrier(QueueId),
+    /// A serialized kernel was reported complete although its queue was not granted.
+    CompletionNotGranted(QueueId),
+    /// `ready` fired for a queue that was not idle.
+    ReadyNotIdle(QueueId),
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CompletionAhead(q) => {
+                write!(f, "a completion of {q} with no dispatch left to complete")
+            }
+            Self::CompletionBehindBarrier(q) => write!(
+                f,
+                "a kernel of {q} behind an armed barrier was reported complete"
+            ),
+            Self::CompletionNotGranted(q) => write!(
+                f,
+                "a serialized kernel of {q} was reported complete without having been granted"
+            ),
+            Self::ReadyNotIdle(q) => write!(f, "ready fired for {q}, which was not idle"),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TaggedAtDestruction {
+                epoch,
+                signal,
+                tags,
+            } => write!(
+                f,
+                "the barrier of epoch {epoch} (signal {:#x}) was destroyed with {tags} tags \
+                 outstanding",
+                signal.handle
+            ),
+            Self::UnsafeReclaim { epoch, signal } => write!(
+                f,
+                "the retired barrier of epoch {epoch} (signal {:#x}) was not safe to destroy",
+                signal.handle
+            ),
+            Self::DestroyFailed { signal, status } => {
+                write!(f, "destroying signal {:#x}: {status}", signal.handle)
+            }
+            Self::Misuse(misuse) => write!(f, "misuse: {misuse}"),
+            Self::Dropped(n) => write!(f, "{n} reports were lost"),
+        }
+    }
+}

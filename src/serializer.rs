@@ -1,0 +1,417 @@
+//! The serializer of one agent: the four calls of a profiler, and on and off.
+
+use crate::dispatch::Queue;
+use crate::domain::Domain;
+use crate::error::{
+    AddQueueError, CompleteError, CompleteErrorReason, TransitionError, UnknownQueue,
+};
+use crate::queue::{Counted, Mode, QueueCell, QueueId, SERIALIZED_HOLDS};
+use crate::runtime::{Handler, Misuse, Report, Runtime, SignalKind};
+use crate::shared::{Aftermath, Shared, Start};
+use crate::statistics::Statistics;
+use crate::sync::{Ordering, Step, lock, stands};
+use crate::ticket::Ticket;
+use crate::token::Phase;
+use crate::transition::Transition;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Lets one kernel at a time run on an agent, and switches that on and off while kernels are in
+/// flight. One for each agent.
+///
+/// A cheap handle: clones are the same serializer.
+///
+/// # Which calls from where
+/// | call | from | takes a lock |
+/// |---|---|---|
+/// | [`Queue::dispatch`] | the queue's interceptor | never |
+/// | [`complete`](Self::complete), [`ready`](Self::ready) | asynchronous handlers | never |
+/// | [`queue_destroyed`](Self::queue_destroyed) | any thread | never |
+/// | [`enable`](Self::enable), [`disable`](Self::disable), [`add_queue`](Self::add_queue), [`begin_shutdown`](Self::begin_shutdown) | any thread, but not within a [`Runtime`] method | the transition lock, for a time that grows with the number of queues |
+///
+/// [`Queue::dispatch`]: crate::Queue::dispatch
+pub struct Serializer<R: Runtime> {
+    pub(crate) shared: Arc<Shared<R>>,
+}
+
+/// How a serializer is made where the defaults do not do.
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    domain: Option<Domain>,
+    start: Start,
+}
+
+impl Builder {
+    /// Reclamation in this domain instead of the process's.
+    #[must_use]
+    pub fn domain(mut self, domain: Domain) -> Self {
+        self.domain = Some(domain);
+        self
+    }
+
+    /// Starts the transition epoch (whose lowest bit is the mode) and every queue's count
+    /// elsewhere than at 0, so that a test sees them wrap.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn starting_at(mut self, epoch: u32, count: u64) -> Self {
+        self.start = Start {
+            epoch: epoch & !1,
+            count,
+        };
+        self
+    }
+
+    /// The serializer, disabled.
+    pub fn build<R: Runtime>(self, runtime: R) -> Serializer<R> {
+        Serializer {
+            shared: self.shared(runtime),
+        }
+    }
+
+    pub(crate) fn shared<R: Runtime>(self, runtime: R) -> Arc<Shared<R>> {
+        let domain = self.domain.unwrap_or_else(Domain::process);
+        Shared::new(runtime, domain, self.start)
+    }
+}
+
+/// What became of a completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Completion {
+    /// It was counted.
+    Counted,
+    /// Its queue was gone before; nothing was counted and nothing had to be.
+    QueueGone,
+}
+
+impl<R: Runtime> Serializer<R> {
+    /// A serializer in the process's reclamation domain, disabled.
+    pub fn new(runtime: R) -> Self {
+        Builder::default().build(runtime)
+    }
+
+    /// To make one with other than the defaults.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The runtime that it was made with.
+    pub fn runtime(&self) -> &R {
+        &self.shared.runtime
+    }
+
+    /// Adds a queue: creates its `ready` and `block` signals and registers the `ready` handler.
+    ///
+    /// Call it before the queue's first packet is intercepted. Work that the queue was given
+    /// earlier is not known here and is not waited for.
+    ///
+    /// # Errors
+    /// Where a signal or the handler could not be had, or the serializer is shutting down; nothing
+    /// is kept then.
+    pub fn add_queue(&self) -> Result<Queue<R>, AddQueueError> {
+        let shared = &self.shared;
+        let ready = shared
+            .create_signal(SignalKind::Ready, 0)
+            .map_err(AddQueueError::Ready)?;
+        let block = match shared.create_signal(SignalKind::Block, 1) {
+            Ok(block) => block,
+            Err(e) => {
+                shared.destroy_signal(ready);
+                return Err(AddQueueError::Block(e));
+            }
+        };
+        let undo = |e| {
+            shared.destroy_signal(ready);
+            shared.destroy_signal(block);
+            shared.collect();
+            e
+        };
+        let (id, cell) = shared.take_cell().map_err(undo)?;
+        // A cell that is given back here was nobody's: no grace period is needed.
+        let refuse = |e| {
+            shared.free.push(id.index());
+            undo(e)
+        };
+        if let Err(status) = shared.runtime.watch_ready(ready, id) {
+            return Err(refuse(AddQueueError::Watch(status)));
+        }
+        cell.seat.adopt(ready, block);
+        if !shared.register(id, cell, SERIALIZED_HOLDS) {
+            cell.seat.vacate();
+            return Err(refuse(AddQueueError::ShutDown));
+        }
+        shared.collect();
+        Ok(Queue::new(
+            shared.clone(),
+            id,
+            NonNull::from(cell),
+            ready,
+            block,
+        ))
+    }
+
+    /// Reports that the packet processor is through with a dispatch: its kernel and the caller's
+    /// packets behind it, well or badly. Exactly once for each ticket, from any thread, in any
+    /// order.
+    ///
+    /// A kernel that will never be launched is not completed: its queue is removed.
+    ///
+    /// On the fast path (an unserialized kernel, nothing due) it is one atomic exchange and one
+    /// load.
+    ///
+    /// # Errors
+    /// The ticket comes back where it is not this serializer's, or where every dispatch of its
+    /// queue was completed before; nothing is counted then.
+    #[inline]
+    pub fn complete(&self, ticket: Ticket) -> Result<Completion, CompleteError> {
+        let id = ticket.queue();
+        let word = ticket.word();
+        let Some(cell) = self.shared.cell(id) else {
+            return Err(CompleteError {
+                ticket,
+                reason: CompleteErrorReason::Foreign,
+            });
+        };
+        if word.mode() == Mode::Disabled {
+            let counted = cell.add_completion(id.generation(), word);
+            if counted == Counted::Quiet {
+                ticket.used();
+                return Ok(Completion::Counted);
+            }
+            return self.complete_slow(ticket, cell, counted);
+        }
+        self.complete_serialized(ticket, cell)
+    }
+
+    /// A completion that makes something due, or that could not be counted.
+    #[inline(never)]
+    fn complete_slow(
+        &self,
+        ticket: Ticket,
+        cell: &QueueCell,
+        counted: Counted,
+    ) -> Result<Completion, CompleteError> {
+        let shared = &self.shared;
+        let id = ticket.queue();
+        match counted {
+            Counted::Quiet => {}
+            Counted::Due => {
+                let mut after = Aftermath::new();
+                let guard = shared.domain.pin();
+                shared.settle(id, cell, &guard, &mut after);
+                drop(guard);
+                after.finish(shared);
+            }
+            Counted::Gone => {
+                ticket.used();
+                return Ok(Completion::QueueGone);
+            }
+            Counted::Ahead => {
+                shared.note(Report::Misuse(Misuse::CompletionAhead(id)));
+                shared.collect();
+                return Err(CompleteError {
+                    ticket,
+                    reason: CompleteErrorReason::Ahead,
+                });
+            }
+        }
+        ticket.used();
+        Ok(Completion::Counted)
+    }
+
+    /// A completion of a serialized kernel: it also gives the token back.
+    #[inline(never)]
+    fn complete_serialized(
+        &self,
+        ticket: Ticket,
+        cell: &QueueCell,
+    ) -> Result<Completion, CompleteError> {
+        let id = ticket.queue();
+        let shared = &self.shared;
+        // Pinned before the cell's generation is checked: its signals live until we unpin.
+        let guard = shared.domain.pin();
+        let counted = cell.add_completion(id.generation(), ticket.word());
+        if matches!(counted, Counted::Quiet | Counted::Due) && !cell.seat.ready().is_null() {
+            let seat = &cell.seat;
+            match seat.phase() {
+                Phase::Granted => {
+                    shared.runtime.store(seat.block(), 1);
+                    if !stands(Step::IdleBeforeReady) {
+                        shared.runtime.store(seat.ready(), 0);
+                    }
+                    // Idle comes before `ready` is stored: from then on the queue's next kernel can
+                    // make it ready. Where the queue was removed in between, the token has been
+                    // released on its behalf.
+                    if seat.finish().is_ok() {
+                        shared.runtime.store(seat.ready(), 0);
+                        if shared.token.release() {
+                            shared.grant(true, &guard);
+                        }
+                    }
+                }
+                Phase::Removed => {}
+                Phase::Idle | Phase::Waiting => {
+                    shared.note(Report::Misuse(Misuse::CompletionNotGranted(id)));
+                }
+            }
+        }
+        drop(guard);
+        self.complete_slow(ticket, cell, counted)
+    }
+
+    /// A queue's `ready` signal fired: what the handler that [`Runtime::watch_ready`] registered
+    /// calls, and whose answer it returns to the runtime.
+    ///
+    /// Late and repeated calls do nothing. It never blocks, and never fails.
+    pub fn ready(&self, queue: QueueId) -> Handler {
+        let shared = &self.shared;
+        let Some(cell) = shared.cell(queue) else {
+            return Handler::Drop;
+        };
+        // Pinned before the generation is checked: the queue's signals live until we unpin.
+        let guard = shared.domain.pin();
+        if cell.progress().generation() != queue.generation() {
+            return Handler::Drop;
+        }
+        let answer = self.arrive(queue, cell, &guard);
+        drop(guard);
+        if answer == Handler::Drop {
+            shared.collect();
+        }
+        answer
+    }
+
+    fn arrive(&self, queue: QueueId, cell: &QueueCell, guard: &crossbeam_epoch::Guard) -> Handler {
+        let shared = &self.shared;
+        let seat = &cell.seat;
+        if seat.phase() == Phase::Removed {
+            return shared.handler_goes(queue, cell, guard);
+        }
+        if shared.runtime.compare_exchange(seat.ready(), -1, 1) != -1 {
+            return Handler::Keep;
+        }
+        match seat.wait() {
+            Ok(()) => {
+                if shared.token.arrive(queue.index(), &shared.slab) {
+                    shared.grant(false, guard);
+                }
+                Handler::Keep
+            }
+            Err(Phase::Removed) => shared.handler_goes(queue, cell, guard),
+            Err(_) => {
+                shared.note(Report::Misuse(Misuse::ReadyNotIdle(queue)));
+                Handler::Keep
+            }
+        }
+    }
+
+    /// Serializes from now on: every dispatch begun after this returns runs alone.
+    ///
+    /// It does not wait. Kernels of the new mode wait, on the GPU, for those that were in flight.
+    /// It also reserves the signal for [`disable`](Self::disable), which therefore can't fail for
+    /// want of one.
+    ///
+    /// # Errors
+    /// Where no signal could be had, or the serializer is shutting down. The state is then as it
+    /// was.
+    pub fn enable(&self) -> Result<Transition, TransitionError> {
+        self.shared.change_to(Mode::Enabled)
+    }
+
+    /// Lets kernels run as the application wrote them, from now on.
+    ///
+    /// It does not wait. Serialized kernels that were dispatched before go on being granted, one
+    /// at a time; kernels of the new mode wait for them on the GPU.
+    ///
+    /// # Errors
+    /// Where the serializer is shutting down. The state is then as it was.
+    pub fn disable(&self) -> Result<Transition, TransitionError> {
+        self.shared.change_to(Mode::Disabled)
+    }
+
+    /// The mode in which a dispatch begun now would run.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        lock(&self.shared.transitions).mode()
+    }
+
+    /// The queue is gone: none of its packets executes any more. Whatever it held goes on without
+    /// it: its tags and what barriers wanted of it, the token, its place among the ready ones.
+    ///
+    /// Say it at one of three moments only: after the runtime's `hsa_queue_destroy` returned, after
+    /// its `hsa_queue_inactivate` returned, or after the queue's error callback. Earlier, a packet
+    /// may still execute and wait for a signal that this call lets go of.
+    ///
+    /// Completions that come later are harmless.
+    ///
+    /// # Errors
+    /// Where the id is of no live queue of this serializer.
+    pub fn queue_destroyed(&self, queue: QueueId) -> Result<(), UnknownQueue> {
+        self.shared.queue_destroyed(queue)
+    }
+
+    /// Runs deferred reclamation, as far as no pinned thread holds it back, and delivers reports.
+    ///
+    /// Transitions, removals and completions that retire do this by themselves. A host that has an
+    /// idle moment may do it, so that it never falls to a dispatch.
+    pub fn collect(&self) {
+        self.shared.collect();
+    }
+
+    /// What it has done so far. Takes the transition lock for a moment.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let shared = &self.shared;
+        let (dispatches, completions, queues) = shared.totals();
+        Statistics {
+            dispatches,
+            completions,
+            queues,
+            contenders: u64::from(shared.token.contenders()),
+            reclaim_pending: shared.domain.pending() as u64,
+            ..shared.counters.read()
+        }
+    }
+
+    /// The first phase of shutting down: from now on dispatches come back with
+    /// [`ShutDown`](crate::DispatchError::ShutDown), and the host passes their kernels on as they
+    /// are. Never waits; may be called from anywhere, any number of times.
+    ///
+    /// Serialized kernels that are queued go on being granted; keep completing tickets, and keep
+    /// the handlers registered, until they are through.
+    pub fn begin_shutdown(&self) {
+        let shared = &self.shared;
+        let mut t = lock(&shared.transitions);
+        if t.closed {
+            return;
+        }
+        t.closed = true;
+        let to = t.epoch.wrapping_add(2);
+        // Before the stamps, whose release publishes it.
+        shared.closed.store(u64::from(to), Ordering::Relaxed);
+        shared.stamp(&mut t, to);
+    }
+}
+
+impl<R: Runtime> Clone for Serializer<R> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl<R: Runtime> Drop for Serializer<R> {
+    /// What is deferred holds the shared state; let it go while somebody looks.
+    fn drop(&mut self) {
+        self.shared.collect();
+    }
+}
+
+impl<R: Runtime> fmt::Debug for Serializer<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Serializer").field(&self.shared).finish()
+    }
+}

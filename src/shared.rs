@@ -1,0 +1,435 @@
+//! What all handles of one serializer share, and the steps that go through more than one of its
+//! parts: settling a queue, handing out a barrier, retiring it, giving its cell back.
+//!
+//! Nothing here calls the host's code while it is pinned, but for [`Runtime::store`] and (from
+//! deferred callbacks) [`Runtime::destroy_signal`]. What is left to do for the host after a slow
+//! path is collected in an [`Aftermath`].
+
+use crate::barrier::{Barrier, Ended, Outcome, Tagged};
+use crate::domain::Domain;
+use crate::error::SignalError;
+use crate::list::List;
+use crate::pending::{NEVER, Verdict};
+use crate::queue::{QueueCell, QueueId, Slab, Word};
+use crate::runtime::{Misuse, Report, Runtime, SignalKind};
+use crate::statistics::Counters;
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, Step, stands};
+use crate::token::{Grant, Token};
+use crate::transition::Transitions;
+use crossbeam_epoch::Guard;
+use crossbeam_queue::{ArrayQueue, SegQueue};
+use hsa_sys::{hsa_signal_t, hsa_signal_value_t};
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Reports that wait for the end of a slow path. More than this many at once are counted only.
+const REPORTS: usize = 64;
+
+/// No epoch is closed.
+const OPEN: u64 = u64::MAX;
+
+/// See the [module](self).
+pub(crate) struct Shared<R: Runtime> {
+    pub(crate) runtime: R,
+    pub(crate) domain: Domain,
+    pub(crate) instance: u32,
+    pub(crate) slab: Slab,
+    pub(crate) barriers: List<Barrier>,
+    pub(crate) token: Token,
+    pub(crate) transitions: Mutex<Transitions>,
+    /// Where its counters started.
+    pub(crate) start: Start,
+    /// Queues that have died since somebody looked through the registered ones.
+    pub(crate) gone: AtomicUsize,
+    /// Cells that may have a new owner.
+    pub(crate) free: SegQueue<u32>,
+    /// The epoch from which on dispatches are turned away, or [`OPEN`].
+    pub(crate) closed: AtomicU64,
+    reports: ArrayQueue<Report>,
+    reports_dropped: AtomicU64,
+    pub(crate) counters: Counters,
+}
+
+impl<R: Runtime> Shared<R> {
+    pub(crate) fn new(runtime: R, domain: Domain, start: Start) -> Arc<Self> {
+        Arc::new(Self {
+            runtime,
+            domain,
+            instance: next_instance(),
+            slab: Slab::new(),
+            barriers: List::new(),
+            token: Token::new(),
+            transitions: Mutex::new(Transitions::new(start)),
+            start,
+            gone: AtomicUsize::new(0),
+            free: SegQueue::new(),
+            closed: AtomicU64::new(OPEN),
+            reports: ArrayQueue::new(REPORTS),
+            reports_dropped: AtomicU64::new(0),
+            counters: Counters::new(),
+        })
+    }
+
+    /// The cell that a queue's id names, whoever owns it now. `None` for another serializer's id.
+    #[inline]
+    pub(crate) fn cell(&self, id: QueueId) -> Option<&QueueCell> {
+        if id.instance() != self.instance {
+            return None;
+        }
+        self.slab.get(id.index())
+    }
+
+    /// Creates a signal; a null handle is an error.
+    pub(crate) fn create_signal(
+        &self,
+        kind: SignalKind,
+        initial: hsa_signal_value_t,
+    ) -> Result<hsa_signal_t, SignalError> {
+        match self.runtime.create_signal(kind, initial) {
+            Ok(signal) if signal.is_null() => Err(SignalError::NullHandle),
+            Ok(signal) => Ok(signal),
+            Err(status) => Err(SignalError::Status(status)),
+        }
+    }
+
+    /// Destroys a signal and notes where the runtime refused.
+    pub(crate) fn destroy_signal(&self, signal: hsa_signal_t) {
+        if let Err(status) = self.runtime.destroy_signal(signal) {
+            self.note(Report::DestroyFailed { signal, status });
+        }
+    }
+
+    /// Keeps a report for the end of the slow path.
+    pub(crate) fn note(&self, report: Report) {
+        if let Report::Misuse(_) = report {
+            self.counters.misuse.add(1);
+        }
+        if self.reports.push(report).is_err() {
+            self.reports_dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Resolves everything of the queue's that its completions have reached: clears barriers,
+    /// drains tags, retires what has become safe to destroy.
+    ///
+    /// Anybody may call it, any number at once. The two rules that make it complete: what is due
+    /// is taken away *first*, so who pushes meanwhile announces it anew; and after putting back the
+    /// smallest count that is left, the count is read *again*, so a completion that found nothing
+    /// due meanwhile is not missed.
+    pub(crate) fn settle(
+        self: &Arc<Self>,
+        id: QueueId,
+        cell: &QueueCell,
+        guard: &Guard,
+        after: &mut Aftermath,
+    ) {
+        if cell.progress().generation() != id.generation() {
+            // The cell is another queue's by now, or about to be. Nothing of the former one's can
+            // be left: it was settled as dead before its parties let go.
+            return;
+        }
+        loop {
+            if stands(Step::DueTakenFirst) {
+                cell.take_due();
+            }
+            let progress = cell.progress();
+            let reached = progress.reached();
+            let targets = cell.targets().take_due(
+                reached,
+                &self.domain,
+                guard,
+                |_| Verdict::Take,
+                |barrier| {
+                    // SAFETY: a barrier that an entry names is reclaimed only after a grace period
+                    // that starts when the entry is taken; the caller is pinned.
+                    let barrier = unsafe { barrier.as_ref() };
+                    if barrier.leave() {
+                        self.clear(barrier, guard, after);
+                    }
+                },
+            );
+            let mut standing = false;
+            let tags = cell.tags.take_due(
+                reached,
+                &self.domain,
+                guard,
+                |barrier| {
+                    // SAFETY: as above.
+                    let armed = unsafe { barrier.as_ref() }.life().is_armed();
+                    if armed && !progress.is_dead() {
+                        // Only a host that misreports gets here: what was counted in front of the
+                        // packet has not all completed, yet something behind it has.
+                        standing = true;
+                        return Verdict::Stand;
+                    }
+                    Verdict::Take
+                },
+                |barrier| {
+                    // SAFETY: as above; the tag that the entry stood for keeps it unretired.
+                    let barrier = unsafe { barrier.as_ref() };
+                    let was_cleared = barrier.life().is_cleared();
+                    if barrier.untag() {
+                        if was_cleared && !progress.is_dead() {
+                            self.counters.retired_after_drain.add(1);
+                        }
+                        self.retire(barrier, guard, after);
+                    }
+                },
+            );
+            if standing {
+                self.note(Report::Misuse(Misuse::CompletionBehindBarrier(id)));
+            }
+            if !stands(Step::DueTakenFirst) {
+                cell.take_due();
+            }
+            let left = targets.min(tags);
+            if left == NEVER || !cell.announce(left) {
+                return;
+            }
+        }
+    }
+
+    /// Clears a barrier whose gate is at zero. Does nothing where it was superseded.
+    pub(crate) fn clear(self: &Arc<Self>, barrier: &Barrier, guard: &Guard, after: &mut Aftermath) {
+        if !barrier.settle(Outcome::Cleared, &mut after.ended) {
+            return;
+        }
+        self.counters.cleared.add(1);
+        // The barrier may be closed and retired by somebody else from here on; its signal lives
+        // until we unpin.
+        self.runtime.store(barrier.signal, 0);
+        if barrier.close() {
+            self.retire(barrier, guard, after);
+        }
+    }
+
+    /// Gives a dispatch of a new epoch the barrier to wait for, if that is still armed.
+    pub(crate) fn hand_out(
+        self: &Arc<Self>,
+        id: QueueId,
+        cell: &QueueCell,
+        word: Word,
+        guard: &Guard,
+        after: &mut Aftermath,
+    ) -> Option<hsa_signal_t> {
+        let of_epoch = |barrier: &Barrier| barrier.epoch == word.epoch();
+        let barrier = self
+            .barriers
+            .newest()
+            // SAFETY: valid while the caller is pinned.
+            .filter(|b| of_epoch(unsafe { b.as_ref() }))
+            // A transition came in between: the epoch's barrier is further back, or settled.
+            .or_else(|| self.barriers.find(of_epoch))?;
+        // SAFETY: as above.
+        let entered = unsafe { barrier.as_ref() };
+        match entered.tag() {
+            Tagged::Settled => None,
+            Tagged::BackedOut { retire } => {
+                if retire {
+                    self.retire(entered, guard, after);
+                }
+                None
+            }
+            Tagged::Added => {
+                self.counters.tags.add(1);
+                let due = cell.widen(word.id()) + 1;
+                // SAFETY: the caller is the queue's dispatching half, the only pusher of tags; the
+                // tag keeps the barrier from being retired before its entry is taken.
+                unsafe { cell.tags.push(due, barrier) };
+                if cell.announce(due) {
+                    self.settle(id, cell, guard, after);
+                }
+                Some(entered.signal)
+            }
+        }
+    }
+
+    /// Unlinks a closed barrier and defers its reclamation. Called once, by whoever closed it.
+    pub(crate) fn retire(
+        self: &Arc<Self>,
+        barrier: &Barrier,
+        guard: &Guard,
+        after: &mut Aftermath,
+    ) {
+        let node = NonNull::from(barrier);
+        // SAFETY: only who closed a barrier removes it; the caller is pinned.
+        unsafe { self.barriers.remove(node) };
+        self.counters.barriers_live.sub(1);
+        self.counters.retired.add(1);
+        after.retired = true;
+        let shared = self.clone();
+        let retired = Retired(node);
+        if stands(Step::DeferReclaim) {
+            self.domain.defer(guard, move || shared.reclaim(retired));
+        } else {
+            shared.reclaim(retired);
+        }
+    }
+
+    /// Destroys a retired barrier's signal and gives up the list's reference to it.
+    fn reclaim(&self, retired: Retired) {
+        // SAFETY: the list held one reference (see `Transitions::link`), and the barrier was
+        // unlinked a grace period ago: nobody reaches it any more through the list or an entry.
+        let barrier = unsafe { Arc::from_raw(retired.0.as_ptr().cast_const()) };
+        if !barrier.life().is_safe_to_destroy() {
+            // A closed barrier stays safe to destroy, so this can't be. Were it so, leaving the
+            // signal alone is the lesser evil.
+            self.note(Report::UnsafeReclaim {
+                epoch: barrier.epoch,
+                signal: barrier.signal,
+            });
+            return;
+        }
+        self.destroy_signal(barrier.signal);
+        self.counters.reclaimed.add(1);
+    }
+
+    /// Grants the token to the first ready queue that is still there. For who was told to grant.
+    pub(crate) fn grant(self: &Arc<Self>, contended: bool, guard: &Guard) {
+        loop {
+            match self.token.grant(&self.slab) {
+                Grant::To(index) => {
+                    if let Some(cell) = self.slab.get(index) {
+                        // The queue may be removed from here on; its signals live until we unpin.
+                        self.runtime.store(cell.seat.block(), 0);
+                    }
+                    self.counters.grants.add(1);
+                    self.counters.grants_contended.add(u64::from(contended));
+                    return;
+                }
+                Grant::Gone { index, go_on } => {
+                    self.let_go(index, guard);
+                    if !go_on {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// One party is through with a dead queue's cell; the last one makes it free for another.
+    pub(crate) fn let_go(self: &Arc<Self>, index: u32, guard: &Guard) {
+        let Some(cell) = self.slab.get(index) else {
+            return;
+        };
+        if cell.let_go() && cell.leave_generation() {
+            let shared = self.clone();
+            self.domain.defer(guard, move || shared.free.push(index));
+        }
+    }
+
+    fn deliver_reports(&self) {
+        while let Some(report) = self.reports.pop() {
+            self.runtime.report(report);
+        }
+        if self.reports_dropped.load(Ordering::Relaxed) > 0 {
+            let dropped = self.reports_dropped.swap(0, Ordering::Relaxed);
+            self.runtime.report(Report::Dropped(dropped));
+        }
+    }
+
+    /// Runs what is deferred, as far as nobody holds it back, and tells the host what came of it.
+    /// The caller is not pinned.
+    pub(crate) fn collect(&self) {
+        self.domain.pump();
+        self.deliver_reports();
+    }
+}
+
+impl<R: Runtime> Drop for Shared<R> {
+    /// Nobody else is left, deferred functions included. Every signal that was created and not
+    /// destroyed goes now; a barrier that still has tags is reported, and goes all the same.
+    fn drop(&mut self) {
+        let guard = self.domain.pin();
+        while let Some(node) = self.barriers.find(|_| true) {
+            // SAFETY: `&mut self`: nobody else removes; pinned. The list's reference is ours now.
+            let barrier = unsafe {
+                self.barriers.remove(node);
+                Arc::from_raw(node.as_ptr().cast_const())
+            };
+            let tags = barrier.life().tags();
+            if tags > 0 {
+                self.note(Report::TaggedAtDestruction {
+                    epoch: barrier.epoch,
+                    signal: barrier.signal,
+                    tags,
+                });
+            }
+            self.destroy_signal(barrier.signal);
+        }
+        drop(guard);
+        let transitions = self
+            .transitions
+            .get_mut()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let reserve = transitions.reserve.take();
+        let made = transitions.cells_made();
+        for signal in
+            reserve
+                .into_iter()
+                .chain((0..made).filter_map(|i| self.slab.get(i)).flat_map(|cell| {
+                    let seat = &cell.seat;
+                    [seat.take_ready(), seat.take_block()].into_iter().flatten()
+                }))
+        {
+            self.destroy_signal(signal);
+        }
+        self.deliver_reports();
+    }
+}
+
+/// A barrier on its way to be reclaimed, possibly on another thread.
+struct Retired(NonNull<Barrier>);
+
+// SAFETY: it stands for one reference of an `Arc<Barrier>`, and `Barrier` is `Send` and `Sync`: its
+// callback is `Send` and is taken once; all else is atomic or constant.
+unsafe impl Send for Retired {}
+
+/// What a slow path leaves to do for when nobody is pinned and no lock is held.
+#[must_use = "callbacks, reports and reclamation wait for `finish`"]
+pub(crate) struct Aftermath {
+    pub(crate) ended: Ended,
+    retired: bool,
+}
+
+impl Aftermath {
+    pub(crate) const fn new() -> Self {
+        Self {
+            ended: Ended::new(),
+            retired: false,
+        }
+    }
+
+    /// Calls what is to be called, and pumps if a barrier was retired.
+    pub(crate) fn finish<R: Runtime>(self, shared: &Shared<R>) {
+        self.ended.call();
+        if self.retired {
+            shared.domain.pump();
+        }
+        shared.deliver_reports();
+    }
+}
+
+/// Where a serializer's counters start. For tests of the wrap-around.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Start {
+    pub(crate) epoch: u32,
+    pub(crate) count: u64,
+}
+
+fn next_instance() -> u32 {
+    // Not through the facade: it belongs to the process, not to a model.
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
+    // Ids hold 25 bits of it. 0 is nobody's.
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % (1 << 25)
+}
+
+impl<R: Runtime> fmt::Debug for Shared<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("instance", &self.instance)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,112 @@
+//! Counters of what happened off the hot path.
+
+use crate::sync::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// All relaxed: nothing is ordered by a statistic.
+        #[derive(Debug)]
+        pub(crate) struct Counters {
+            $(pub(crate) $name: Counter,)*
+        }
+
+        impl Counters {
+            pub(crate) fn new() -> Self {
+                Self { $($name: Counter::new(),)* }
+            }
+
+            pub(crate) fn read(&self) -> Statistics {
+                Statistics {
+                    $($name: self.$name.get(),)*
+                    ..Statistics::default()
+                }
+            }
+        }
+
+        /// What a serializer has done so far.
+        ///
+        /// Each number is exact; together they are a picture only while nothing happens. None of
+        /// them costs the hot path anything: dispatches and completions are read off the queues.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Statistics {
+            $($(#[$doc])* pub $name: u64,)*
+            /// Dispatches of all queues, past and present.
+            pub dispatches: u64,
+            /// Completions of all queues; those that came after their queue had gone are not counted.
+            pub completions: u64,
+            /// Queues that are alive.
+            pub queues: u64,
+            /// Queues that are ready or granted now.
+            pub contenders: u64,
+            /// Deferred functions of the whole domain that have not run yet.
+            pub reclaim_pending: u64,
+        }
+    };
+}
+
+counters! {
+    /// Transitions that took place.
+    transitions,
+    /// Those of them that found a dispatch in flight.
+    transitions_that_counted,
+    /// Barriers created.
+    barriers,
+    /// Barriers in the list now.
+    barriers_live,
+    /// The most barriers that were in the list at once.
+    barriers_live_most,
+    /// Barriers that cleared.
+    cleared,
+    /// Barriers that were superseded.
+    superseded,
+    /// Transition packets handed out.
+    tags,
+    /// Barriers taken out of the list.
+    retired,
+    /// Those of them that had cleared earlier and waited for a tag to drain: the cases in which
+    /// the fault that this crate exists for would have struck.
+    retired_after_drain,
+    /// Barriers whose signal was destroyed.
+    reclaimed,
+    /// Grants of the token.
+    grants,
+    /// Those of them that had to wait for another queue to release it.
+    grants_contended,
+    /// Queues that were added.
+    queues_added,
+    /// Queues that are gone.
+    queues_gone,
+    /// Breaches of the contract that were noticed.
+    misuse,
+    /// Dispatches of queues that are gone.
+    former_dispatches,
+    /// Completions of queues that are gone.
+    former_completions,
+}
+
+/// One relaxed counter.
+#[derive(Debug)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    pub(crate) fn add(&self, n: u64) -> u64 {
+        self.0.fetch_add(n, Ordering::Relaxed) + n
+    }
+
+    pub(crate) fn sub(&self, n: u64) {
+        self.0.fetch_sub(n, Ordering::Relaxed);
+    }
+
+    pub(crate) fn at_least(&self, n: u64) {
+        self.0.fetch_max(n, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

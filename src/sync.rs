@@ -1,0 +1,212 @@
+//! One facade for atomics, locks and thread-locals: the standard library's, loom's or shuttle's.
+//!
+//! Everything that two threads of this crate share goes through here, so that the model checkers
+//! see each step of it. The switch is a cfg (`hsa_serializer_loom`, `hsa_serializer_shuttle`),
+//! never a feature: a feature could be turned on by somebody else's build.
+
+#[cfg(hsa_serializer_loom)]
+mod imp {
+    pub(crate) use loom::sync::Mutex;
+    pub(crate) use loom::sync::atomic::{
+        AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    pub(crate) use loom::thread_local;
+}
+
+#[cfg(hsa_serializer_shuttle)]
+mod imp {
+    pub(crate) use shuttle::sync::Mutex;
+    pub(crate) use shuttle::sync::atomic::{
+        AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    pub(crate) use shuttle::thread_local;
+}
+
+#[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+mod imp {
+    pub(crate) use std::sync::Mutex;
+    pub(crate) use std::sync::atomic::{
+        AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    pub(crate) use std::thread_local;
+}
+
+pub(crate) use imp::*;
+
+/// The middle of a store-buffering pair whose four accesses are sequentially consistent.
+///
+/// In the language's memory model nothing has to stand here: of two threads that each write one
+/// location and then read the other's, all with `SeqCst`, at least one reads the other's write.
+/// loom treats `SeqCst` accesses as `AcqRel` and only fences as total, so under loom, and there
+/// alone, a fence stands here. What loom checks is therefore a stronger program than what runs;
+/// the written argument is in `docs/verification.md`.
+#[inline(always)]
+pub(crate) fn between_store_and_load() {
+    #[cfg(hsa_serializer_loom)]
+    fence(Ordering::SeqCst);
+}
+
+/// A value of up to eight bytes that is read and replaced as a whole.
+///
+/// The crate `atomic` does it in an ordinary build. Model checkers can't see through that crate,
+/// so under them the value travels as the integer that it is made of.
+#[derive(Debug)]
+pub(crate) struct AtomicState<T: bytemuck::NoUninit + bytemuck::AnyBitPattern> {
+    #[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+    value: atomic::Atomic<T>,
+    #[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
+    value: AtomicU64,
+    #[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
+    _holds: std::marker::PhantomData<T>,
+}
+
+#[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+impl<T: bytemuck::NoUninit + bytemuck::AnyBitPattern> AtomicState<T> {
+    pub(crate) fn new(value: T) -> Self {
+        const { assert!(atomic::Atomic::<T>::is_lock_free()) };
+        Self {
+            value: atomic::Atomic::new(value),
+        }
+    }
+
+    pub(crate) fn load(&self, order: Ordering) -> T {
+        self.value.load(order)
+    }
+
+    pub(crate) fn swap(&self, value: T, order: Ordering) -> T {
+        self.value.swap(value, order)
+    }
+
+    pub(crate) fn compare_exchange(
+        &self,
+        current: T,
+        new: T,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<T, T> {
+        self.value.compare_exchange(current, new, success, failure)
+    }
+}
+
+#[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
+impl<T: bytemuck::NoUninit + bytemuck::AnyBitPattern> AtomicState<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self {
+            value: AtomicU64::new(bytemuck::cast(value)),
+            _holds: std::marker::PhantomData,
+        }
+    }
+
+    pub(crate) fn load(&self, order: Ordering) -> T {
+        bytemuck::cast(self.value.load(order))
+    }
+
+    pub(crate) fn swap(&self, value: T, order: Ordering) -> T {
+        bytemuck::cast(self.value.swap(bytemuck::cast(value), order))
+    }
+
+    pub(crate) fn compare_exchange(
+        &self,
+        current: T,
+        new: T,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<T, T> {
+        self.value
+            .compare_exchange(
+                bytemuck::cast(current),
+                bytemuck::cast(new),
+                success,
+                failure,
+            )
+            .map(|v| bytemuck::cast(v))
+            .map_err(|v| bytemuck::cast(v))
+    }
+}
+
+/// Locks, also after a panic of another holder: what the mutex guards is left whole by every path
+/// that can unwind (the runtime's calls are made outside of it).
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> imp_guard::Guard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+mod imp_guard {
+    #[cfg(hsa_serializer_loom)]
+    pub(crate) use loom::sync::MutexGuard as Guard;
+    #[cfg(hsa_serializer_shuttle)]
+    pub(crate) use shuttle::sync::MutexGuard as Guard;
+    #[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+    pub(crate) use std::sync::MutexGuard as Guard;
+}
+
+/// A step of the protocol that holds an invariant, and that a negative control can take away.
+///
+/// A model that passes with its guard removed proves nothing. Outside of the model checkers
+/// [`stands`] is a constant and these names cost nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
+#[cfg_attr(
+    not(any(hsa_serializer_loom, hsa_serializer_shuttle)),
+    expect(
+        unreachable_pub,
+        reason = "exported to the model checkers' tests alone"
+    )
+)]
+pub enum Step {
+    /// A publisher of a target or tag reads the count of completions again afterwards.
+    PublisherRereads,
+    /// A completer reads what is due after it has counted.
+    CompleterReadsDue,
+    /// Arming holds a unit of the barrier's gate until every target is published.
+    ArmingUnit,
+    /// A dispatch that finds the barrier closed takes its tag back.
+    ClosedCheck,
+    /// Retiring closes the barrier by a compare-exchange from zero tags.
+    CloseIfUntagged,
+    /// A retired barrier is reclaimed by a deferred callback, not at once.
+    DeferReclaim,
+    /// The armed barrier is in the list before the first queue is stamped.
+    PushBeforeStamp,
+    /// A ready queue is pushed before it is counted.
+    PushBeforeAdd,
+    /// A completing queue gives up `Granted` before `ready` is stored.
+    IdleBeforeReady,
+    /// A removed queue releases the token only if it held it.
+    ReleaseOnlyIfGranted,
+    /// The target of a superseded barrier moves by compare-exchange.
+    TransferByExchange,
+    /// A barrier is superseded only if no queue dispatched in its epoch.
+    SupersedeOnlyUnused,
+    /// Settling takes `due` away before it looks at what is pending.
+    DueTakenFirst,
+    /// A completion must be of the queue's present generation.
+    GenerationCheck,
+}
+
+#[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
+mod control {
+    use super::Step;
+    static OFF: std::sync::Mutex<Option<Step>> = std::sync::Mutex::new(None);
+
+    pub(crate) fn stands(step: Step) -> bool {
+        *OFF.lock().unwrap_or_else(|e| e.into_inner()) != Some(step)
+    }
+
+    /// Takes one guard away for all that follows in this process, or puts all back.
+    pub fn remove_guard(step: Option<Step>) {
+        *OFF.lock().unwrap_or_else(|e| e.into_inner()) = step;
+    }
+}
+
+#[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
+pub use control::remove_guard;
+#[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
+pub(crate) use control::stands;
+
+#[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+#[inline(always)]
+pub(crate) const fn stands(_: Step) -> bool {
+    true
+}

@@ -1,0 +1,327 @@
+//! The token: the right to run, held by one queue at a time while kernels are serialized.
+//!
+//! # For those who know crossbeam and not HSA
+//! A queue's packet processor runs its packets in order, on the GPU, without the host. In front of
+//! each serialized kernel stand two barrier packets. The first waits for the queue's `ready`
+//! signal to be 0 and leaves -1; a handler on the host is called for that: the queue has reached
+//! its kernel. The second waits for `block` to be 0: that is the grant. A grant goes only to a
+//! queue that has reached its own kernel, never by the order in which the host saw the dispatches:
+//! a queue may wait for another queue's kernel before it gets there.
+//!
+//! # A queue's states
+//! | phase | ready | block | next |
+//! |---|---|---|---|
+//! | Idle | 0, then -1 when packet 2 has executed | 1 | `ready` fires: Waiting |
+//! | Waiting | 1 | 1 | popped by a granter: Granted |
+//! | Granted | 1 | 0, then -1 when packet 3 has executed | its kernel completes: Idle |
+//! | Removed | any | any | none |
+//!
+//! Each change is one compare-exchange (or, to Removed, one swap) on the seat's state, so whoever
+//! removes, grants or completes at the same time knows who was first. The state carries the
+//! sequence number of its grant, so that a decision about one grant can't hit a later one.
+//!
+//! # Who grants
+//! A counter holds the queues that are ready or granted. A ready queue is *pushed first and then
+//! counted*; who makes the counter one grants. A release subtracts one, and who leaves more than
+//! zero grants. So there is one granter at a time, and when it pops, the pushes that were counted
+//! are complete: pop never finds nothing.
+//!
+//! # The ready queues
+//! A stack onto which anybody pushes by compare-exchange, and a list that belongs to the granter.
+//! When the list is empty the granter takes the whole stack and turns it over. So grants are first
+//! come, first served; both ends are lock-free without reservation (nobody ever waits for a pusher
+//! that was interrupted, which the array and segment queues of crossbeam do); and since a queue
+//! waits at most once, the links are in the seats and nothing is allocated. There is no ABA: only
+//! the granter takes from the stack, and it takes all of it.
+//!
+//! # Orderings
+//! Pushing releases and taking acquires the seat's link. The counter's read-modify-writes are
+//! AcqRel and hand the granter's list on from one granter to the next.
+
+use crate::queue::Slab;
+use crate::sync::{AtomicState, AtomicU32, AtomicU64, Ordering, Step, stands};
+use hsa_sys::hsa_signal_t;
+
+/// What a queue is doing as far as the token is concerned.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Idle = 0,
+    Waiting = 1,
+    Granted = 2,
+    Removed = 3,
+}
+
+/// A seat's state: its phase, and the number of its last grant.
+#[repr(C, align(8))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+pub(crate) struct State {
+    grant: u32,
+    phase: u32,
+}
+
+impl State {
+    const fn new(grant: u32, phase: Phase) -> Self {
+        Self {
+            grant,
+            phase: phase as u32,
+        }
+    }
+
+    pub(crate) fn phase(self) -> Phase {
+        match self.phase {
+            0 => Phase::Idle,
+            1 => Phase::Waiting,
+            2 => Phase::Granted,
+            _ => Phase::Removed,
+        }
+    }
+}
+
+/// Link value: nobody. Indices are stored plus one.
+const NOBODY: u32 = 0;
+
+/// A queue's part in the protocol.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    state: AtomicState<State>,
+    /// The next one in the stack or in the granter's list.
+    link: AtomicU32,
+    ready: AtomicU64,
+    block: AtomicU64,
+}
+
+impl Seat {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: AtomicState::new(State::new(0, Phase::Removed)),
+            link: AtomicU32::new(NOBODY),
+            ready: AtomicU64::new(0),
+            block: AtomicU64::new(0),
+        }
+    }
+
+    /// Seats a new queue. As for [`QueueCell::adopt`](crate::queue::QueueCell::adopt), nobody of
+    /// the former owner is left, and the cell's generation is published after this.
+    pub(crate) fn adopt(&self, ready: hsa_signal_t, block: hsa_signal_t) {
+        self.ready.store(ready.handle, Ordering::Relaxed);
+        self.block.store(block.handle, Ordering::Relaxed);
+        // Release: who sees the queue idle sees its signals.
+        self.state
+            .swap(State::new(0, Phase::Idle), Ordering::AcqRel);
+    }
+
+    /// Undoes [`adopt`](Self::adopt) for a queue that was not registered in the end: its signals
+    /// are destroyed by who made them.
+    pub(crate) fn vacate(&self) {
+        self.remove();
+        self.ready.store(0, Ordering::Relaxed);
+        self.block.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ready(&self) -> hsa_signal_t {
+        hsa_signal_t {
+            handle: self.ready.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn block(&self) -> hsa_signal_t {
+        hsa_signal_t {
+            handle: self.block.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Takes the `ready` signal for destruction: once.
+    pub(crate) fn take_ready(&self) -> Option<hsa_signal_t> {
+        take(&self.ready)
+    }
+
+    /// Takes the `block` signal for destruction: once.
+    pub(crate) fn take_block(&self) -> Option<hsa_signal_t> {
+        take(&self.block)
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.state.load(Ordering::Acquire).phase()
+    }
+
+    /// Idle to Waiting. On failure the phase that it is in.
+    pub(crate) fn wait(&self) -> Result<(), Phase> {
+        let seen = self.state.load(Ordering::Acquire);
+        if seen.phase() != Phase::Idle {
+            return Err(seen.phase());
+        }
+        // AcqRel: the granter sees what the handler did before.
+        self.state
+            .compare_exchange(
+                seen,
+                State::new(seen.grant, Phase::Waiting),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            )
+            .map(|_| ())
+            .map_err(State::phase)
+    }
+
+    /// Waiting to Granted, as the grant of that number. False if the queue was removed.
+    fn grant(&self, number: u32) -> bool {
+        let seen = self.state.load(Ordering::Acquire);
+        seen.phase() == Phase::Waiting
+            && self
+                .state
+                .compare_exchange(
+                    seen,
+                    State::new(number, Phase::Granted),
+                    Ordering::AcqRel,
+                    Ordering::Acquire,
+                )
+                .is_ok()
+    }
+
+    /// Granted to Idle. On failure the phase that it is in.
+    pub(crate) fn finish(&self) -> Result<(), Phase> {
+        let seen = self.state.load(Ordering::Acquire);
+        if seen.phase() != Phase::Granted {
+            return Err(seen.phase());
+        }
+        self.state
+            .compare_exchange(
+                seen,
+                State::new(seen.grant, Phase::Idle),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            )
+            .map(|_| ())
+            .map_err(State::phase)
+    }
+
+    /// Anything to Removed. The phase that it was in.
+    pub(crate) fn remove(&self) -> Phase {
+        self.state
+            .swap(State::new(0, Phase::Removed), Ordering::AcqRel)
+            .phase()
+    }
+}
+
+/// AcqRel: whoever destroys a signal does so after all that was done with it by who took it before
+/// (that is, by nobody).
+fn take(handle: &AtomicU64) -> Option<hsa_signal_t> {
+    let signal = hsa_signal_t {
+        handle: handle.swap(0, Ordering::AcqRel),
+    };
+    (!signal.is_null()).then_some(signal)
+}
+
+/// What a granter did.
+#[derive(Debug)]
+pub(crate) enum Grant {
+    /// It granted the queue of this index, whose `block` has now to be set to 0.
+    To(u32),
+    /// The queue of this index had been removed: its cell is out of the ready queues now. The
+    /// granter has to go on if told so.
+    Gone { index: u32, go_on: bool },
+}
+
+/// The token of one agent.
+#[derive(Debug)]
+pub(crate) struct Token {
+    /// Queues that are ready or granted.
+    counter: AtomicU32,
+    /// Top of the stack of ready queues.
+    stack: AtomicU32,
+    /// Front of the granter's list. Only the granter uses it.
+    front: AtomicU32,
+    /// Grants so far. Only the granter uses it.
+    grants: AtomicU32,
+}
+
+impl Token {
+    pub(crate) fn new() -> Self {
+        Self {
+            counter: AtomicU32::new(0),
+            stack: AtomicU32::new(NOBODY),
+            front: AtomicU32::new(NOBODY),
+            grants: AtomicU32::new(0),
+        }
+    }
+
+    /// Adds a queue that has just become Waiting. True if the caller has to grant.
+    #[must_use]
+    pub(crate) fn arrive(&self, index: u32, slab: &Slab) -> bool {
+        if !stands(Step::PushBeforeAdd) {
+            let first = self.counter.fetch_add(1, Ordering::AcqRel) == 0;
+            self.push(index, slab);
+            return first;
+        }
+        self.push(index, slab);
+        self.counter.fetch_add(1, Ordering::AcqRel) == 0
+    }
+
+    fn push(&self, index: u32, slab: &Slab) {
+        let seat = &cell(slab, index).seat;
+        let mut top = self.stack.load(Ordering::Relaxed);
+        loop {
+            seat.link.store(top, Ordering::Relaxed);
+            // Release: who takes the stack sees the link.
+            match self.stack.compare_exchange_weak(
+                top,
+                index + 1,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(now) => top = now,
+            }
+        }
+    }
+
+    /// Gives the token back. True if the caller has to grant.
+    #[must_use]
+    pub(crate) fn release(&self) -> bool {
+        self.counter.fetch_sub(1, Ordering::AcqRel) > 1
+    }
+
+    /// Grants to the first ready queue. Only for who was told to grant.
+    pub(crate) fn grant(&self, slab: &Slab) -> Grant {
+        let index = self.pop(slab);
+        let number = self.grants.load(Ordering::Relaxed).wrapping_add(1);
+        self.grants.store(number, Ordering::Relaxed);
+        if cell(slab, index).seat.grant(number) {
+            Grant::To(index)
+        } else {
+            Grant::Gone {
+                index,
+                go_on: self.release(),
+            }
+        }
+    }
+
+    fn pop(&self, slab: &Slab) -> u32 {
+        let mut front = self.front.load(Ordering::Relaxed);
+        if front == NOBODY {
+            // Acquire: the links of all that were pushed.
+            let mut top = self.stack.swap(NOBODY, Ordering::Acquire);
+            while top != NOBODY {
+                let link = &cell(slab, top - 1).seat.link;
+                let below = link.load(Ordering::Relaxed);
+                link.store(front, Ordering::Relaxed);
+                front = top;
+                top = below;
+            }
+        }
+        assert!(front != NOBODY, "a granter found no ready queue");
+        let rest = cell(slab, front - 1).seat.link.load(Ordering::Relaxed);
+        self.front.store(rest, Ordering::Relaxed);
+        front - 1
+    }
+
+    /// How many queues are ready or granted now.
+    pub(crate) fn contenders(&self) -> u32 {
+        self.counter.load(Ordering::Relaxed)
+    }
+}
+
+fn cell(slab: &Slab, index: u32) -> &crate::queue::QueueCell {
+    slab.get(index)
+        .expect("an index in the ready queues is of a cell that was made")
+}

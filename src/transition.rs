@@ -1,0 +1,401 @@
+//! Transitions: from one epoch to the next, over all queues.
+//!
+//! # Participants
+//! - *The transition*. Transitions, and adding a queue, exclude each other by a lock: they are
+//!   rare. Dispatches, completions and removals never take it.
+//! - *Dispatches* and *completions* of every queue, at any moment.
+//!
+//! # Steps
+//! 1. The signal is created before the lock is taken; if that fails nothing has happened.
+//! 2. The new barrier, armed, holding the arming's own unit, is pushed to the list. Were a queue
+//!    stamped first, a dispatch of the new epoch would find no barrier and run beside the old
+//!    mode's kernels.
+//! 3. Each queue is stamped: one `fetch_add` on its word, from which comes the number of dispatches
+//!    that it had. From here on its dispatches are of the new epoch.
+//! 4. If no queue has dispatched in the epoch that ends, nobody can ever look for that epoch's
+//!    barrier: it is superseded. (A dispatch that had taken its number in the old epoch would show
+//!    in the stamps, even if it has not got to looking for its barrier yet.) What it was still
+//!    waiting for, the new barrier waits for as well, with the same counts, because nothing was
+//!    dispatched in between: each target is *moved*, by compare-exchange against the completions.
+//! 5. Each other queue that has not completed what it had dispatched becomes a target of the new
+//!    barrier: take a unit, push, announce, read the count again.
+//! 6. The arming gives its unit back. If that was the last one, it clears the barrier.
+//!
+//! # Why live barriers are bounded
+//! After step 4 a barrier stays only while somebody dispatched in its epoch and it has not cleared,
+//! or a tag stands. However often somebody toggles while a long kernel runs, the barriers of idle
+//! epochs go at the next toggle.
+//!
+//! # Orderings
+//! The stamp releases and a dispatch that sees the new epoch acquires (by a fence in its slow
+//! path): it finds the barrier that was pushed before. That no completion is missed between
+//! stamping and publishing is the store-buffering pair of
+//! [`announce`](crate::queue::QueueCell::announce).
+
+use crate::barrier::{Barrier, OnEnd, Outcome};
+use crate::error::{AddQueueError, SignalError, TransitionError};
+use crate::queue::{CELLS, Mode, QueueCell, QueueId, Word, stamp_increment};
+use crate::runtime::{Runtime, SignalKind};
+use crate::shared::{Aftermath, Shared, Start};
+use crate::sync::{Ordering, Step, lock, stands};
+use crossbeam_epoch::Guard;
+use hsa_sys::hsa_signal_t;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// A queue that is stamped by transitions.
+#[derive(Debug)]
+struct Registered {
+    id: QueueId,
+    /// How many dispatches it had at its last stamp.
+    stamp: u64,
+}
+
+/// What the transition lock guards.
+#[derive(Debug)]
+pub(crate) struct Transitions {
+    pub(crate) epoch: u32,
+    queues: Vec<Registered>,
+    /// Cells that were ever used: the indices below this.
+    cells: u32,
+    /// The present epoch's barrier.
+    current: Option<Arc<Barrier>>,
+    /// The signal for turning off, so that it can't fail.
+    pub(crate) reserve: Option<hsa_signal_t>,
+    pub(crate) closed: bool,
+}
+
+/// What a transition did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Transition {
+    /// The mode was that one already: nothing was done.
+    Unchanged,
+    /// The mode has changed. Every dispatch begun from now on runs in the new mode.
+    Changed {
+        /// How many queues had dispatches in flight, for which the new mode's kernels now wait.
+        waiting_for: usize,
+    },
+}
+
+impl Transitions {
+    pub(crate) fn new(start: Start) -> Self {
+        Self {
+            epoch: start.epoch,
+            queues: Vec::new(),
+            cells: 0,
+            current: None,
+            reserve: None,
+            closed: false,
+        }
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        Mode::of_epoch(self.epoch)
+    }
+
+    pub(crate) fn cells_made(&self) -> u32 {
+        self.cells
+    }
+}
+
+impl<R: Runtime> Shared<R> {
+    /// Dispatches and completions of all queues ever, and how many queues there are.
+    pub(crate) fn totals(&self) -> (u64, u64, u64) {
+        let t = lock(&self.transitions);
+        let alive = t.queues.iter().filter_map(|q| self.registered(q));
+        let mut totals = (
+            self.counters.former_dispatches.get(),
+            self.counters.former_completions.get(),
+            0,
+        );
+        for cell in alive {
+            let (dispatched, completed) = self.counts(cell);
+            totals = (totals.0 + dispatched, totals.1 + completed, totals.2 + 1);
+        }
+        totals
+    }
+
+    /// Dispatches and completions of one queue.
+    pub(crate) fn counts(&self, cell: &QueueCell) -> (u64, u64) {
+        let word = Word(cell.word.load(Ordering::Relaxed));
+        (
+            cell.widen(word.id()).wrapping_sub(self.start.count),
+            cell.progress().count().wrapping_sub(self.start.count),
+        )
+    }
+
+    /// The cell of a registered queue that is alive.
+    fn registered(&self, q: &Registered) -> Option<&QueueCell> {
+        let cell = self.slab.get(q.id.index())?;
+        cell.progress().is_live(q.id.generation()).then_some(cell)
+    }
+
+    /// Takes the queues that are gone out of the registered ones.
+    fn sweep(&self, t: &mut Transitions) {
+        // Acquire: the deaths of those that are counted.
+        if self.gone.swap(0, Ordering::Acquire) > 0 {
+            t.queues.retain(|q| self.registered(q).is_some());
+        }
+    }
+
+    /// Takes a cell that nobody uses, or a new one.
+    pub(crate) fn take_cell(&self) -> Result<(QueueId, &QueueCell), AddQueueError> {
+        let mut t = lock(&self.transitions);
+        if t.closed {
+            return Err(AddQueueError::ShutDown);
+        }
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None if (t.cells as usize) < CELLS => {
+                t.cells += 1;
+                t.cells - 1
+            }
+            None => return Err(AddQueueError::Full),
+        };
+        // After the cell was taken: its former owner was counted as gone before the cell became
+        // free, so no stale registration of it is left.
+        self.sweep(&mut t);
+        let cell = self.slab.make(index);
+        let generation = cell.progress().generation() as u32;
+        Ok((QueueId::new(self.instance, generation, index), cell))
+    }
+
+    /// Makes a queue one of those that transitions stamp. False where the serializer was closed in
+    /// the meantime.
+    pub(crate) fn register(&self, id: QueueId, cell: &QueueCell, holds: u32) -> bool {
+        let mut t = lock(&self.transitions);
+        if t.closed {
+            return false;
+        }
+        cell.tags.provide();
+        let stamp = self.start.count;
+        cell.adopt(holds, stamp, t.epoch);
+        t.queues.push(Registered { id, stamp });
+        drop(t);
+        self.counters.queues_added.add(1);
+        true
+    }
+
+    /// Changes to the next epoch, with a barrier in front of it. Returns how many queues it counts,
+    /// and the barrier.
+    pub(crate) fn advance(
+        self: &Arc<Self>,
+        t: &mut Transitions,
+        to: u32,
+        signal: hsa_signal_t,
+        on_end: Option<OnEnd>,
+        guard: &Guard,
+        after: &mut Aftermath,
+    ) -> (usize, Arc<Barrier>) {
+        self.sweep(t);
+        let barrier = Arc::new(Barrier::new(to, signal, on_end));
+        // Room for this epoch's tag, before anybody can want it.
+        for q in &t.queues {
+            if let Some(cell) = self.slab.get(q.id.index()) {
+                cell.tags.provide();
+            }
+        }
+        if stands(Step::PushBeforeStamp) {
+            self.link(&barrier);
+        }
+        let used = self.stamp(t, to);
+        if !stands(Step::PushBeforeStamp) {
+            self.link(&barrier);
+        }
+        let superseded = t
+            .current
+            .take()
+            .filter(|_| !used || !stands(Step::SupersedeOnlyUnused))
+            .filter(|old| old.settle(Outcome::Superseded, &mut after.ended));
+        let counted = self.count_in_flight(t, &barrier, superseded.as_deref(), guard, after);
+        if let Some(old) = superseded {
+            self.counters.superseded.add(1);
+            if old.close() {
+                self.retire(&old, guard, after);
+            }
+        }
+        if barrier.leave() {
+            self.clear(&barrier, guard, after);
+        }
+        t.current = Some(barrier.clone());
+        self.counters.transitions.add(1);
+        self.counters
+            .transitions_that_counted
+            .add(u64::from(counted > 0));
+        (counted, barrier)
+    }
+
+    /// Pushes the barrier to the list, which holds a reference to it from now on.
+    fn link(&self, barrier: &Arc<Barrier>) {
+        self.counters.barriers.add(1);
+        let live = self.counters.barriers_live.add(1);
+        self.counters.barriers_live_most.at_least(live);
+        let node = Arc::into_raw(barrier.clone()).cast_mut();
+        // SAFETY: an `Arc`'s pointer is not null. The caller holds the transition lock, so it is
+        // the only pusher, and is pinned; the reference that the list now holds is given up in
+        // `reclaim` after a grace period, or when everything is dropped.
+        unsafe { self.barriers.push(NonNull::new_unchecked(node)) };
+    }
+
+    /// Stamps every queue. True if one of them dispatched in the epoch that ends.
+    pub(crate) fn stamp(&self, t: &mut Transitions, to: u32) -> bool {
+        let increment = stamp_increment(t.epoch, to);
+        let mut used = false;
+        for q in &mut t.queues {
+            let Some(cell) = self.slab.get(q.id.index()) else {
+                continue;
+            };
+            // Release: a dispatch that sees the new epoch sees its barrier in the list. Acquire:
+            // this sees what the dispatches before it published.
+            let before = Word(cell.word.fetch_add(increment, Ordering::AcqRel));
+            let stamp = cell.widen(before.id());
+            used |= stamp != q.stamp;
+            q.stamp = stamp;
+        }
+        t.epoch = to;
+        used
+    }
+
+    /// Makes every queue that has dispatches in flight a target of the barrier.
+    fn count_in_flight(
+        self: &Arc<Self>,
+        t: &Transitions,
+        barrier: &Barrier,
+        superseded: Option<&Barrier>,
+        guard: &Guard,
+        after: &mut Aftermath,
+    ) -> usize {
+        let node = NonNull::from(barrier);
+        let mut counted = 0;
+        for q in &t.queues {
+            let Some(cell) = self.registered(q) else {
+                continue;
+            };
+            if let Some(old) = superseded {
+                barrier.enter();
+                // SAFETY: the caller holds the transition lock, so it is the only pusher of
+                // targets; `barrier` is not reclaimed while its gate is not at zero.
+                if stands(Step::TransferByExchange)
+                    && unsafe { cell.targets().move_last(NonNull::from(old), node) }
+                {
+                    counted += 1;
+                    continue;
+                }
+                // It was not counted by the old barrier, or has completed. The arming's own unit
+                // is still held.
+                let last = barrier.leave();
+                debug_assert!(!last || !stands(Step::ArmingUnit));
+            }
+            if cell.progress().reached() >= q.stamp {
+                continue;
+            }
+            barrier.enter();
+            // SAFETY: as above.
+            unsafe { cell.targets().push(q.stamp, node) };
+            counted += 1;
+            if cell.announce(q.stamp) {
+                self.settle(q.id, cell, guard, after);
+            }
+        }
+        counted
+    }
+
+    /// Enables or disables. See [`Serializer::enable`](crate::Serializer::enable).
+    pub(crate) fn change_to(self: &Arc<Self>, mode: Mode) -> Result<Transition, TransitionError> {
+        // Turning on takes a second signal, in reserve for turning off.
+        let wanted = match mode {
+            Mode::Enabled => 2,
+            Mode::Disabled => 1,
+        };
+        let mut signals = Signals::new(self);
+        let mut after = Aftermath::new();
+        let done = loop {
+            {
+                let mut t = lock(&self.transitions);
+                if t.closed {
+                    break Err(TransitionError::ShutDown);
+                }
+                if t.mode() == mode {
+                    break Ok(Transition::Unchanged);
+                }
+                if let Some(reserve) = t.reserve.take() {
+                    signals.spare.push(reserve);
+                }
+                if signals.spare.len() >= wanted {
+                    if mode == Mode::Enabled {
+                        t.reserve = signals.spare.pop();
+                    }
+                    if let Some(signal) = signals.spare.pop() {
+                        let guard = self.domain.pin();
+                        let to = t.epoch.wrapping_add(1);
+                        let (waiting_for, _) =
+                            self.advance(&mut t, to, signal, None, &guard, &mut after);
+                        break Ok(Transition::Changed { waiting_for });
+                    }
+                }
+            }
+            // Signals are made outside of the lock: the runtime has locks of its own.
+            if let Err(e) = signals.create() {
+                break Err(TransitionError::Signal(e));
+            }
+        };
+        drop(signals);
+        after.finish(self);
+        self.collect();
+        done
+    }
+
+    /// Arms a barrier over all queues. See [`BarrierSet::arm`](crate::BarrierSet::arm).
+    pub(crate) fn arm(self: &Arc<Self>, on_end: OnEnd) -> Result<Arc<Barrier>, TransitionError> {
+        let signal = self
+            .create_signal(SignalKind::Barrier, 1)
+            .map_err(TransitionError::Signal)?;
+        let mut after = Aftermath::new();
+        let armed = {
+            let mut t = lock(&self.transitions);
+            if t.closed {
+                drop(t);
+                self.destroy_signal(signal);
+                return Err(TransitionError::ShutDown);
+            }
+            let guard = self.domain.pin();
+            // The epoch stays even: a barrier alone serializes nothing.
+            let to = t.epoch.wrapping_add(2);
+            self.advance(&mut t, to, signal, Some(on_end), &guard, &mut after)
+                .1
+        };
+        after.finish(self);
+        self.collect();
+        Ok(armed)
+    }
+}
+
+/// Barrier signals that were created and are not in use yet. What is left over is destroyed.
+struct Signals<'a, R: Runtime> {
+    shared: &'a Arc<Shared<R>>,
+    spare: Vec<hsa_signal_t>,
+}
+
+impl<'a, R: Runtime> Signals<'a, R> {
+    fn new(shared: &'a Arc<Shared<R>>) -> Self {
+        Self {
+            shared,
+            spare: Vec::new(),
+        }
+    }
+
+    fn create(&mut self) -> Result<(), SignalError> {
+        let signal = self.shared.create_signal(SignalKind::Barrier, 1)?;
+        self.spare.push(signal);
+        Ok(())
+    }
+}
+
+impl<R: Runtime> Drop for Signals<'_, R> {
+    fn drop(&mut self) {
+        for signal in self.spare.drain(..) {
+            self.shared.destroy_signal(signal);
+        }
+    }
+}
