@@ -122,8 +122,10 @@ impl<R: Runtime> Queue<R> {
     ///
     /// # Errors
     /// [`TooFewPackets`](DispatchError::TooFewPackets) where `packets` has fewer than
-    /// [`MAX_PACKETS`] elements, before anything is counted; [`QueueGone`](DispatchError::QueueGone)
-    /// and [`ShutDown`](DispatchError::ShutDown) as they say: pass the kernel on as it is.
+    /// [`MAX_PACKETS`] elements, before anything is counted; [`ShutDown`](DispatchError::ShutDown)
+    /// after [`begin_shutdown`](crate::Serializer::begin_shutdown): pass the kernel on as it is, or
+    /// refuse it; [`QueueGone`](DispatchError::QueueGone) where the slow path meets a queue that was
+    /// destroyed (the fast path has no check for it: a kernel of a destroyed queue never runs).
     ///
     /// `packets` is written only as far as [`Dispatch::packets`] says.
     #[inline]
@@ -155,6 +157,10 @@ impl<R: Runtime> Queue<R> {
     ) -> Result<Dispatch, DispatchError> {
         let epoch = u64::from(word.epoch());
         let mut written = 0;
+        // What was counted on a dead queue counts for nobody.
+        if self.cell().seat.phase() == Phase::Removed {
+            return Err(DispatchError::QueueGone(self.id));
+        }
         if epoch != self.dealt {
             // Acquire: the transition pushed its barrier, or closed, before it stamped this word.
             fence(Ordering::Acquire);
@@ -171,9 +177,6 @@ impl<R: Runtime> Queue<R> {
         }
         let serialized = word.mode() == Mode::Enabled && !self.ready.is_null();
         if serialized {
-            if self.cell().seat.phase() == Phase::Removed {
-                return Err(DispatchError::QueueGone(self.id));
-            }
             packets[written] = packet::gate(self.ready);
             packets[written + 1] = packet::gate(self.block);
             written += 2;

@@ -1,7 +1,7 @@
 //! A runtime of plain integers, so that examples and unit tests have one to run on.
 //!
 //! It emulates signals and nothing else: no packet ever executes. It is in the crate so that the
-//! documentation's examples compile and run; a host implements [`Runtime`](crate::Runtime) over
+//! documentation's examples compile and run; a host implements [`Runtime`] over
 //! HSA's own functions.
 
 use crate::queue::QueueId;

@@ -50,6 +50,13 @@ struct Inner {
 }
 
 thread_local! {
+    #[cfg_attr(
+        not(any(hsa_serializer_loom, hsa_serializer_shuttle)),
+        expect(
+            clippy::missing_const_for_thread_local,
+            reason = "the model checkers' macros do not take a const block"
+        )
+    )]
     static HANDLES: RefCell<Vec<(usize, Rc<LocalHandle>)>> = RefCell::new(Vec::new());
 }
 

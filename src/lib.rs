@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod barrier;
 mod barrier_set;
@@ -21,6 +20,7 @@ mod token;
 mod transition;
 
 pub mod doc_runtime;
+pub mod docs;
 
 pub use barrier::Outcome;
 pub use barrier_set::{BarrierHandle, BarrierSet, Drain};

@@ -201,6 +201,7 @@ mod tests {
         }
     }
 
+    #[expect(clippy::vec_box, reason = "the nodes' addresses must not change")]
     fn items(n: u32) -> Vec<Box<Item>> {
         (0..n)
             .map(|value| {

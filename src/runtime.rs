@@ -48,7 +48,8 @@ impl Handler {
 ///
 /// # Thread-safety
 /// Every method may be called by several threads at once, some of them the runtime's own handler
-/// thread. No method may call back into the serializer, nor wait for something that needs it.
+/// thread. No method may call back into the serializer, nor wait for something that needs it, nor
+/// panic: a panic would leave a transition or a grant half done.
 ///
 /// # Where each is called
 /// | method | from |

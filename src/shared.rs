@@ -18,6 +18,7 @@ use crate::token::{Grant, Token};
 use crate::transition::Transitions;
 use crossbeam_epoch::Guard;
 use crossbeam_queue::{ArrayQueue, SegQueue};
+use crossbeam_utils::CachePadded;
 use hsa_sys::{hsa_signal_t, hsa_signal_value_t};
 use std::fmt;
 use std::ptr::NonNull;
@@ -36,7 +37,9 @@ pub(crate) struct Shared<R: Runtime> {
     pub(crate) instance: u32,
     pub(crate) slab: Slab,
     pub(crate) barriers: List<Barrier>,
-    pub(crate) token: Token,
+    /// Padded, like the counters: what completions read of this structure must not share a line
+    /// with what others write.
+    pub(crate) token: CachePadded<Token>,
     pub(crate) transitions: Mutex<Transitions>,
     /// Where its counters started.
     pub(crate) start: Start,
@@ -48,7 +51,7 @@ pub(crate) struct Shared<R: Runtime> {
     pub(crate) closed: AtomicU64,
     reports: ArrayQueue<Report>,
     reports_dropped: AtomicU64,
-    pub(crate) counters: Counters,
+    pub(crate) counters: CachePadded<Counters>,
 }
 
 impl<R: Runtime> Shared<R> {
@@ -59,7 +62,7 @@ impl<R: Runtime> Shared<R> {
             instance: next_instance(),
             slab: Slab::new(),
             barriers: List::new(),
-            token: Token::new(),
+            token: CachePadded::new(Token::new()),
             transitions: Mutex::new(Transitions::new(start)),
             start,
             gone: AtomicUsize::new(0),
@@ -67,7 +70,7 @@ impl<R: Runtime> Shared<R> {
             closed: AtomicU64::new(OPEN),
             reports: ArrayQueue::new(REPORTS),
             reports_dropped: AtomicU64::new(0),
-            counters: Counters::new(),
+            counters: CachePadded::new(Counters::new()),
         })
     }
 

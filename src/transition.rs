@@ -276,9 +276,8 @@ impl<R: Runtime> Shared<R> {
                 barrier.enter();
                 // SAFETY: the caller holds the transition lock, so it is the only pusher of
                 // targets; `barrier` is not reclaimed while its gate is not at zero.
-                if stands(Step::TransferByExchange)
-                    && unsafe { cell.targets().move_last(NonNull::from(old), node) }
-                {
+                let moved = unsafe { cell.targets().move_last(NonNull::from(old), node) };
+                if moved && stands(Step::TransferByExchange) {
                     counted += 1;
                     continue;
                 }
