@@ -30,11 +30,14 @@ pub struct Config {
     pub interrupt_signals: u64,
     /// How many threads call handlers, where threads are real.
     pub handler_threads: usize,
+    /// Whether virtual time goes on only when nothing else can happen: kernels then end on time and
+    /// handlers come at once. The order of what happens at one moment is still drawn.
+    pub punctual: bool,
 }
 
 impl Default for Config {
     /// Seed 0, one agent, 65,536 signals of which 4,096 may be interrupt signals, one handler
-    /// thread.
+    /// thread, not punctual.
     fn default() -> Self {
         Self {
             seed: 0,
@@ -42,6 +45,7 @@ impl Default for Config {
             signals: 65_536,
             interrupt_signals: 4_096,
             handler_threads: 1,
+            punctual: false,
         }
     }
 }

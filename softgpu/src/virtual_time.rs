@@ -4,7 +4,8 @@
 //! kernel whose time is over ends, a handler that is due is called, packets move on from an
 //! overflow, or time goes on to the next moment at which something more becomes possible. One is
 //! drawn. A kernel may so end well after its time, and a handler come long after its signal: no
-//! order that the real machine allows is ruled out.
+//! order that the real machine allows is ruled out. Where times are to be measured instead,
+//! [`Config::punctual`] lets time go on only when nothing else can happen.
 
 use crate::clock::Clock;
 use crate::gpu::{Config, Gpu};
@@ -75,6 +76,7 @@ const SPINNING: u64 = 10_000;
 #[derive(Debug)]
 pub struct VirtualGpu {
     gpu: Gpu,
+    punctual: bool,
     choices: Vec<Choice>,
     steps: u64,
     trace: u64,
@@ -95,6 +97,7 @@ impl VirtualGpu {
     pub fn new(config: Config) -> Self {
         Self {
             gpu: Gpu::new(&config, Clock::new_virtual()),
+            punctual: config.punctual,
             choices: Vec::new(),
             steps: 0,
             // The offset basis of FNV-1a.
@@ -132,8 +135,19 @@ impl VirtualGpu {
 
     /// Lets one thing happen; `None` if nothing can.
     pub fn step(&mut self) -> Option<Step> {
+        self.step_within(None)
+    }
+
+    /// Lets one thing happen, with time going no further than `limit`. `None` if nothing can happen
+    /// any more by then; it is `limit` then, or later if it was before, and the host can do
+    /// something at that moment.
+    pub fn step_until(&mut self, limit: u64) -> Option<Step> {
+        self.step_within(Some(limit))
+    }
+
+    fn step_within(&mut self, limit: Option<u64>) -> Option<Step> {
         loop {
-            let handlers = self.list_choices();
+            let handlers = self.list_choices(limit);
             let all = self.choices.len() + handlers;
             if all == 0 {
                 return None;
@@ -186,7 +200,7 @@ impl VirtualGpu {
     }
 
     /// Lists what can happen beside calls of handlers, and says how many of those there are.
-    fn list_choices(&mut self) -> usize {
+    fn list_choices(&mut self, limit: Option<u64>) -> usize {
         self.choices.clear();
         let shared = self.gpu.shared().clone();
         let now = shared.clock.now();
@@ -205,8 +219,15 @@ impl VirtualGpu {
             }
             next = next.into_iter().chain(processor.next_deadline(now)).min();
         }
-        self.choices.extend(next.map(Choice::Advance));
-        shared.signals.handlers.ready()
+        if let Some(limit) = limit {
+            let by_then = next.map_or(limit, |next| next.min(limit));
+            next = (by_then > now).then_some(by_then);
+        }
+        let handlers = shared.signals.handlers.ready();
+        if !self.punctual || self.choices.is_empty() && handlers == 0 {
+            self.choices.extend(next.map(Choice::Advance));
+        }
+        handlers
     }
 
     fn take(&mut self, choice: Choice) -> Step {
