@@ -19,7 +19,8 @@
 //!   and retiring completions pump, it all but never falls to a dispatch.
 //! - An idle registered thread does not hold anything back; a pinned one does.
 
-use crate::sync::{AtomicUsize, Ordering, thread_local};
+use crate::sync::statistic::{AtomicUsize, Ordering};
+use crate::sync::thread_local;
 use crossbeam_epoch::{Collector, Guard, LocalHandle};
 use std::cell::RefCell;
 use std::fmt;
@@ -115,6 +116,14 @@ impl Domain {
             Some(handle) => handle.pin(),
             None => self.0.collector.register().pin(),
         }
+    }
+
+    /// Registers the current thread and lets its first pin's collection go by, so that a model
+    /// does not explore them each time.
+    #[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
+    #[doc(hidden)]
+    pub fn register_thread(&self) {
+        drop(self.pin());
     }
 
     /// Runs `f` when every thread that is pinned now has unpinned, and makes it visible to all

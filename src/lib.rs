@@ -34,7 +34,7 @@ pub use hsa_sys::{AqlPacket, hsa_signal_t, hsa_status_t};
 pub use packet::MAX_PACKETS;
 pub use queue::{Mode, QueueId};
 pub use runtime::{Handler, Misuse, Report, Runtime, SignalKind};
-pub use serializer::{Builder, Completion, Serializer};
+pub use serializer::{Builder, Completion, Serializer, WeakSerializer};
 pub use statistics::Statistics;
 pub use ticket::Ticket;
 pub use transition::Transition;

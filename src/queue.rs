@@ -419,8 +419,13 @@ impl fmt::Debug for QueueCell {
     }
 }
 
-/// Cells of the first chunk; each further one is twice as large.
-const FIRST_CHUNK: usize = 8;
+/// Cells of the first chunk; each further one is twice as large. For model checkers each atomic
+/// costs, used or not.
+const FIRST_CHUNK: usize = if cfg!(any(hsa_serializer_loom, hsa_serializer_shuttle)) {
+    2
+} else {
+    8
+};
 const CHUNKS: usize = 21;
 /// How many cells a slab can have.
 pub(crate) const CELLS: usize = FIRST_CHUNK * ((1 << CHUNKS) - 1);

@@ -15,7 +15,7 @@ use crate::token::Phase;
 use crate::transition::Transition;
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Lets one kernel at a time run on an agent, and switches that on and off while kernels are in
 /// flight. One for each agent.
@@ -100,6 +100,15 @@ impl<R: Runtime> Serializer<R> {
     /// The runtime that it was made with.
     pub fn runtime(&self) -> &R {
         &self.shared.runtime
+    }
+
+    /// A handle that does not keep the serializer alive: for handlers, and for a runtime that has
+    /// to find the serializer that it belongs to.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakSerializer<R> {
+        WeakSerializer {
+            shared: Arc::downgrade(&self.shared),
+        }
     }
 
     /// Adds a queue: creates its `ready` and `block` signals and registers the `ready` handler.
@@ -241,11 +250,13 @@ impl<R: Runtime> Serializer<R> {
                     if !stands(Step::IdleBeforeReady) {
                         shared.runtime.store(seat.ready(), 0);
                     }
-                    // Idle comes before `ready` is stored: from then on the queue's next kernel can
-                    // make it ready. Where the queue was removed in between, the token has been
+                    // Idle comes before `ready` is 0: from then on the queue's next kernel can make
+                    // it ready. Where the queue was removed in between, the token has been
                     // released on its behalf.
                     if seat.finish().is_ok() {
-                        shared.runtime.store(seat.ready(), 0);
+                        // By compare-exchange: a removal that comes right now stores -1 for the
+                        // handler's last call, which a plain store would take back.
+                        shared.runtime.compare_exchange(seat.ready(), 1, 0);
                         if shared.token.release() {
                             shared.grant(true, &guard);
                         }
@@ -392,6 +403,45 @@ impl<R: Runtime> Serializer<R> {
         // Before the stamps, whose release publishes it.
         shared.closed.store(u64::from(to), Ordering::Relaxed);
         shared.stamp(&mut t, to);
+    }
+}
+
+/// A [`Serializer`] that may be gone.
+///
+/// A serializer owns its runtime, and its runtime registers handlers that call the serializer: one
+/// of the two has to hold the other weakly. A runtime keeps a `OnceLock<WeakSerializer<Self>>`, set
+/// after the serializer was made and before the first queue is added.
+pub struct WeakSerializer<R: Runtime> {
+    shared: Weak<Shared<R>>,
+}
+
+impl<R: Runtime> WeakSerializer<R> {
+    /// The serializer, if somebody still holds it.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Serializer<R>> {
+        let shared = self.shared.upgrade()?;
+        Some(Serializer { shared })
+    }
+
+    /// What a `ready` handler calls: [`Serializer::ready`], or Drop where the serializer is gone.
+    pub fn ready(&self, queue: QueueId) -> Handler {
+        self.upgrade().map_or(Handler::Drop, |s| s.ready(queue))
+    }
+}
+
+impl<R: Runtime> Clone for WeakSerializer<R> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl<R: Runtime> fmt::Debug for WeakSerializer<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakSerializer")
+            .field("holders", &self.shared.strong_count())
+            .finish()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Counters of what happened off the hot path.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::statistic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {

@@ -33,6 +33,12 @@ mod imp {
 
 pub(crate) use imp::*;
 
+/// For statistics, always the standard library's: they order nothing and decide nothing, and each
+/// step that a model checker sees multiplies what it has to explore.
+pub(crate) mod statistic {
+    pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+}
+
 /// The middle of a store-buffering pair whose four accesses are sequentially consistent.
 ///
 /// In the language's memory model nothing has to stand here: of two threads that each write one
@@ -188,15 +194,21 @@ pub enum Step {
 #[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
 mod control {
     use super::Step;
-    static OFF: std::sync::Mutex<Option<Step>> = std::sync::Mutex::new(None);
+    use std::cell::Cell;
 
-    pub(crate) fn stands(step: Step) -> bool {
-        *OFF.lock().unwrap_or_else(|e| e.into_inner()) != Some(step)
+    // Of the operating system's thread: a model checker runs all threads of a model on one, so
+    // models with different guards removed may run beside each other.
+    std::thread_local! {
+        static OFF: Cell<Option<Step>> = const { Cell::new(None) };
     }
 
-    /// Takes one guard away for all that follows in this process, or puts all back.
+    pub(crate) fn stands(step: Step) -> bool {
+        OFF.get() != Some(step)
+    }
+
+    /// Takes one guard away for all models that this thread runs from now on, or puts all back.
     pub fn remove_guard(step: Option<Step>) {
-        *OFF.lock().unwrap_or_else(|e| e.into_inner()) = step;
+        OFF.set(step);
     }
 }
 

@@ -79,6 +79,13 @@ impl Ticket {
         std::mem::forget(self);
     }
 
+    /// Gives the ticket up because its kernel will never run: its queue is gone, for which
+    /// [`queue_destroyed`](crate::Serializer::queue_destroyed) settles everything. It does not
+    /// count as lost.
+    pub fn abandon(self) {
+        self.used();
+    }
+
     /// The ticket as two plain integers, for hosts that keep it in a C structure. It does not
     /// count as lost.
     #[must_use]

@@ -79,6 +79,15 @@ impl Kernel {
         Self::new(Runs::Forever)
     }
 
+    /// How many nanoseconds it runs, where that is said.
+    #[must_use]
+    pub const fn nanoseconds(&self) -> Option<u64> {
+        match self.runs {
+            Runs::For(nanoseconds) => Some(nanoseconds),
+            Runs::Until(_) | Runs::Forever => None,
+        }
+    }
+
     /// A number to find it by in reports.
     #[must_use]
     pub const fn id(mut self, id: u32) -> Self {

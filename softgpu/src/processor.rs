@@ -263,14 +263,17 @@ impl Processor {
 
     /// Drops all packets that were not launched; says how many.
     ///
-    /// A signal that one of them refers to was due to live until now, so they are checked, too.
-    pub(crate) fn drop_packets(&mut self, shared: &Shared, ring: &Ring) -> u64 {
+    /// Where they were `executable`, a signal that one of them refers to was due to live until now,
+    /// so they are checked, too.
+    pub(crate) fn drop_packets(&mut self, shared: &Shared, ring: &Ring, executable: bool) -> u64 {
         let mut dropped = 0;
         while ring.read_index() < ring.write_index() {
             let index = ring.read_index();
             let packet = ring.packet(index);
             if packet.packet_type() != Some(PacketType::Invalid) {
-                self.check(shared, &packet, index, &mut ring.meta(index));
+                if executable {
+                    self.check(shared, &packet, index, &mut ring.meta(index));
+                }
                 dropped += 1;
             }
             ring.consume();

@@ -315,7 +315,10 @@ impl Inner {
 
     /// Stops the processor for good, and drops what it has not launched.
     pub(crate) fn stop(&self, state: QueueState) {
-        self.state.fetch_max(state as u8, SeqCst);
+        let was = self.state.fetch_max(state as u8, SeqCst);
+        // What a queue that had stopped before still holds can't execute since then: the host may
+        // have destroyed the signals that it names.
+        let executable = was == QueueState::Active as u8;
         let mut processor = self.processor.lock();
         if state == QueueState::Inactive {
             // What happens to the kernels that run is not said by HSA: some complete.
@@ -329,14 +332,16 @@ impl Inner {
             }
         }
         processor.abandon(&self.shared);
-        let dropped = processor.drop_packets(&self.shared, &self.ring);
+        let dropped = processor.drop_packets(&self.shared, &self.ring, executable);
         self.dropped.fetch_add(dropped, SeqCst);
         drop(processor);
         // Whoever holds the queue's lock now sees the state and drops the rest itself.
         let mut interceptor = None;
         if let Some(mut host) = self.host.try_lock() {
             for (packet, meta) in host.overflow.drain(..) {
-                self.check_dropped(&packet, &meta);
+                if executable {
+                    self.check_dropped(&packet, &meta);
+                }
                 self.dropped.fetch_add(1, SeqCst);
             }
             self.overflowing.store(0, SeqCst);
@@ -345,6 +350,10 @@ impl Inner {
             }
         }
         drop(interceptor);
+        if state == QueueState::Destroyed {
+            // What the host's callback holds on to goes with the queue, not with its last handle.
+            drop(self.on_error.lock().take());
+        }
         self.shared.progressed();
     }
 

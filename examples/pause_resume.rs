@@ -1,0 +1,307 @@
+//! The job, end to end: an application with several queues and threads, and a profiler that is
+//! resumed and paused while kernels are in flight, on an emulated GPU whose witness checks what
+//! comes of it.
+//!
+//! ```text
+//! cargo run --release --example pause_resume
+//! cargo run --release --example pause_resume -- --retire eager
+//! ```
+//!
+//! Exit codes: 0 all is well; 1 something happened that must not happen; 2 bad arguments; 3 it
+//! hangs; 4 it went well and has tested nothing.
+
+use clap::{Parser, ValueEnum};
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use comfy_table::{CellAlignment, Table};
+use harness::{Failed, Load, Run, Serializing, SoftRuntime};
+use indicatif::{ProgressBar, ProgressStyle};
+use softgpu::{SignalView, Stuck, Violation, Waits};
+use std::fmt::Display;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Resumes and pauses a profiler while kernels are in flight.
+#[derive(Parser)]
+struct Arguments {
+    /// Queues of the application.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=128))]
+    queues: u16,
+    /// Kernels in all.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    kernels: u32,
+    /// Resumes and pauses in all.
+    #[arg(long, default_value_t = 10_000)]
+    toggles: u32,
+    /// Threads of the application.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: u16,
+    /// Every choice is drawn from it; the whole run is, with --virtual.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Virtual time on one thread instead of real time on many.
+    #[arg(long = "virtual")]
+    in_virtual_time: bool,
+    /// Who serializes, and when it lets go of a barrier's signal.
+    #[arg(long, value_enum, default_value_t = Retire::Crate)]
+    retire: Retire,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Retire {
+    /// This crate.
+    Crate,
+    /// A serializer under locks, before its fix: once the barrier is complete.
+    Eager,
+    /// The same with its fix: once it is complete and drained. It has other faults.
+    Drained,
+}
+
+impl Retire {
+    fn run(self, arguments: &Arguments, load: &Load, name: &str) -> Result<Run, Failed> {
+        match self {
+            Self::Crate => run(arguments, load, name, harness::crate_serializer),
+            Self::Eager => run(arguments, load, name, harness::eager_serializer),
+            Self::Drained => run(arguments, load, name, harness::drained_serializer),
+        }
+    }
+}
+
+fn run<S: Serializing>(
+    arguments: &Arguments,
+    load: &Load,
+    name: &str,
+    make: impl FnOnce(SoftRuntime) -> S,
+) -> Result<Run, Failed> {
+    let style = ProgressStyle::with_template("{msg:>14} {wide_bar} {pos}/{len} kernels {eta}");
+    let bar = ProgressBar::new(load.kernels)
+        .with_style(style.expect("the template is right"))
+        .with_message(name.to_owned());
+    let progress = |submitted| bar.set_position(submitted);
+    let outcome = if arguments.in_virtual_time {
+        harness::run_virtual(load, make, &progress)
+    } else {
+        harness::run_threaded(load, make, &progress)
+    };
+    bar.finish_and_clear();
+    outcome
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let load = Load {
+        queues: arguments.queues.into(),
+        threads: arguments.threads.into(),
+        kernels: arguments.kernels.into(),
+        toggles: arguments.toggles.into(),
+        seed: arguments.seed,
+        ..Load::default()
+    };
+    let toggled = match arguments.retire.run(&arguments, &load, "resume, pause") {
+        Ok(run) => run,
+        Err(failed) => return explain(failed),
+    };
+    let never = Load { toggles: 0, ..load };
+    let free = match arguments.retire.run(&arguments, &never, "unserialized") {
+        Ok(run) => run,
+        Err(failed) => return explain(failed),
+    };
+    print_table(&toggled, &free);
+    judge(&toggled, &free, arguments.retire != Retire::Eager)
+}
+
+fn print_table(run: &Run, free: &Run) {
+    let mut table = Table::new();
+    table.load_preset(UTF8_BORDERS_ONLY);
+    let c = &run.counters;
+    let v = &run.violations;
+    let overlaps = v.overlaps + v.mode_overlaps + v.old_after_new;
+    let rows: [(&str, String); 15] = [
+        ("kernels", run.kernels.ended.to_string()),
+        ("of them serialized", run.serialized.kernels.to_string()),
+        ("transitions", c.transitions.to_string()),
+        (
+            "  that counted somebody",
+            c.transitions_that_counted.to_string(),
+        ),
+        ("tags handed out", c.tags.to_string()),
+        ("barriers created", c.barriers.to_string()),
+        ("  live at most", c.barriers_live_most.to_string()),
+        (
+            "  retired after their drain",
+            c.retired_after_drain.to_string(),
+        ),
+        ("handles recycled", run.signals.recycled.to_string()),
+        (
+            "grants that waited for the token",
+            c.grants_contended.to_string(),
+        ),
+        ("overlaps", overlaps.to_string()),
+        ("stale packets", v.stale_packets.to_string()),
+        (
+            "wait of a serialized kernel*, mean / worst",
+            waits(&run.serialized),
+        ),
+        (
+            "wait of the others*, mean / worst",
+            waits(&run.unserialized),
+        ),
+        (
+            "the same load unserialized: most at a time",
+            free.kernels.most_running.to_string(),
+        ),
+    ];
+    for (name, value) in rows {
+        table.add_row([name.to_owned(), value]);
+    }
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    println!("{table}");
+    println!("* from being submitted to its end being reported, less the time it runs by itself");
+    println!(
+        "took {}, unserialized {}",
+        seconds(run.took),
+        seconds(free.took)
+    );
+    if let Some(trace) = run.trace {
+        println!("hash of all that happened: {trace:016x}");
+    }
+}
+
+fn waits(times: &harness::WaitTimes) -> String {
+    let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
+    format!(
+        "{:.1} us / {:.1} us",
+        micros(times.mean),
+        micros(times.worst)
+    )
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.2} s", time.as_secs_f64())
+}
+
+/// The exit code of a run that came to its end.
+fn judge(run: &Run, free: &Run, drains: bool) -> ExitCode {
+    let mut bad = false;
+    for run in [run, free] {
+        for violation in run.examples.iter().take(20) {
+            say("violation", violation);
+        }
+        for report in &run.reports {
+            say("reported", report);
+        }
+        bad |= run.violations.total() > 0 || !run.reports.is_empty();
+    }
+    if bad {
+        return ExitCode::from(1);
+    }
+    if let Some(counter) = run.untested(drains) {
+        say("tested nothing", format!("the number of {counter} is 0"));
+        return ExitCode::from(4);
+    }
+    if free.kernels.most_running < 2 {
+        say("tested nothing", "unserialized kernels did not overlap");
+        return ExitCode::from(4);
+    }
+    ExitCode::SUCCESS
+}
+
+fn say(what: &str, text: impl Display) {
+    eprintln!("{what}: {text}");
+}
+
+fn explain(failed: Failed) -> ExitCode {
+    match failed {
+        Failed::Error(e) => {
+            say("error", e);
+            ExitCode::from(1)
+        }
+        Failed::Stuck(stuck) => {
+            let (mut waits, run) = *stuck;
+            say(
+                "it hangs",
+                format!(
+                    "after {} transitions and {} kernels",
+                    run.counters.transitions, run.kernels.ended
+                ),
+            );
+            name_the_fault(&waits, &run);
+            // They wait for kernels that will never run, and say nothing more.
+            waits.handlers.clear();
+            waits.more_handlers = 0;
+            eprintln!("\nWho waits for whom, {waits}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+/// Says which packets wait for a barrier's signal, why that is not going to be 0, and what became
+/// of its handle; those first whose handle was recycled, since the others wait for them.
+fn name_the_fault(stuck: &Stuck, run: &Run) {
+    let mut told = Vec::new();
+    for recycled in [true, false] {
+        let any = !told.is_empty();
+        for wait in &stuck.waits {
+            let Waits::Barrier(_, signals) = &wait.waits else {
+                continue;
+            };
+            let lives = written_for(run, wait);
+            let of_barrier =
+                |view: &&SignalView| recycled || view.label.starts_with("transition barrier");
+            let Some(view) = signals.iter().find(of_barrier) else {
+                continue;
+            };
+            if lives.is_some() != recycled {
+                continue;
+            }
+            eprintln!(
+                "\n{} packet {} waits for signal {:#x}, which belongs to {}.",
+                wait.queue, wait.packet, view.signal.handle, view.label
+            );
+            eprintln!("{}", why(lives, any));
+            if !told.contains(&view.signal) {
+                told.push(view.signal);
+                eprintln!("The lives of the handle:");
+                for event in &view.history {
+                    eprintln!("  {event}");
+                }
+            }
+        }
+    }
+}
+
+/// Why a packet's signal is not going to be 0.
+fn why(lives: Option<(u64, u64)>, others_recycled: bool) -> String {
+    match lives {
+        Some((written, found)) => format!(
+            "When the packet was written, the handle was in its life number {written}; that signal \
+             was destroyed, and its\nhandle is in its life number {found} now, armed for somebody \
+             else (R0)."
+        ),
+        None if others_recycled => {
+            "That barrier waits for kernels behind the packets named above.".to_owned()
+        }
+        None => {
+            "It was written for that very barrier, which waits for a kernel that stands behind \
+                 such a packet (R1),\nor for one whose end had been reported before it was counted \
+                 (R2)."
+                .to_owned()
+        }
+    }
+}
+
+/// The life that a packet's handle was in when the packet was written, and the one in which the
+/// processor found it; `None` if it is the same.
+fn written_for(run: &Run, wait: &softgpu::Wait) -> Option<(u64, u64)> {
+    run.examples.iter().find_map(|violation| match violation {
+        Violation::StalePacket {
+            queue,
+            packet,
+            written,
+            found,
+            ..
+        } if (*queue, *packet) == (wait.queue, wait.packet) => Some((*written, *found)),
+        _ => None,
+    })
+}
