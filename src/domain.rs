@@ -148,6 +148,15 @@ impl Domain {
         }
     }
 
+    /// Pumps as long as that gets something done. The caller must not be pinned.
+    pub(crate) fn drain(&self) {
+        let mut before = usize::MAX;
+        while (1..before).contains(&self.pending()) {
+            before = self.pending();
+            self.pump();
+        }
+    }
+
     /// How many deferred functions have not run yet.
     #[must_use]
     pub fn pending(&self) -> usize {

@@ -143,6 +143,8 @@ pub enum CompleteErrorReason {
     Foreign,
     /// Every dispatch of the queue has been completed already.
     Ahead,
+    /// The queue has had no such dispatch (told by [`check`](crate::Serializer::check)).
+    NeverDispatched,
 }
 
 impl fmt::Display for CompleteError {
@@ -154,6 +156,10 @@ impl fmt::Display for CompleteError {
             }
             CompleteErrorReason::Ahead => {
                 write!(f, "every dispatch of {queue} was completed before")
+            }
+            CompleteErrorReason::NeverDispatched => {
+                let dispatch = self.ticket.dispatch();
+                write!(f, "{queue} has had no dispatch {dispatch}")
             }
         }
     }

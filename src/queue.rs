@@ -359,6 +359,12 @@ impl QueueCell {
         dispatched.wrapping_sub(seen.0 as u32) as i32 > 0
     }
 
+    /// Whether `word` is of a dispatch that the living queue of that generation has not had.
+    pub(crate) fn is_ahead(&self, generation: u64, word: Word) -> bool {
+        let dispatched = Word(self.word.load(Ordering::Relaxed)).id();
+        self.progress().is_live(generation) && (dispatched.wrapping_sub(word.id()) as i32) <= 0
+    }
+
     /// Declares the queue dead. False if it is not a live queue of that generation.
     pub(crate) fn kill(&self, generation: u64) -> bool {
         let mut seen = self.completion.progress.load(Ordering::Relaxed);

@@ -194,6 +194,24 @@ impl<R: Runtime> Serializer<R> {
         self.complete_serialized(ticket, cell)
     }
 
+    /// Checks a ticket that came back from [`Ticket::from_raw`] against the dispatches of its
+    /// queue: one look at the dispatching half, which [`complete`](Self::complete) spares.
+    ///
+    /// # Errors
+    /// The ticket comes back where it is not this serializer's, or is of a dispatch that has not
+    /// been.
+    pub fn check(&self, ticket: Ticket) -> Result<Ticket, CompleteError> {
+        let id = ticket.queue();
+        let reason = match self.shared.cell(id) {
+            None => CompleteErrorReason::Foreign,
+            Some(cell) if cell.is_ahead(id.generation(), ticket.word()) => {
+                CompleteErrorReason::NeverDispatched
+            }
+            Some(_) => return Ok(ticket),
+        };
+        Err(CompleteError { ticket, reason })
+    }
+
     /// A completion that makes something due, or that could not be counted.
     #[inline(never)]
     fn complete_slow(
@@ -454,8 +472,10 @@ impl<R: Runtime> Clone for Serializer<R> {
 }
 
 impl<R: Runtime> Drop for Serializer<R> {
-    /// What is deferred holds the shared state; let it go while somebody looks.
+    /// What is deferred holds the shared state, so it has to run, as far as no pin holds it back:
+    /// afterwards there may be nobody left to see to it.
     fn drop(&mut self) {
+        self.shared.domain.drain();
         self.shared.collect();
     }
 }

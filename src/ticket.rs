@@ -97,10 +97,11 @@ impl Ticket {
 
     /// A ticket from what [`into_raw`](Self::into_raw) gave.
     ///
-    /// Integers from elsewhere do no harm to memory; completing them is refused where it can be
-    /// told (another serializer's queue, a queue that is gone, a completion ahead of the
-    /// dispatches) and is otherwise taken for the completion of another dispatch of that queue,
-    /// which may clear a barrier early. Use each pair once.
+    /// Integers from elsewhere do no harm to memory, but a completion that was none may clear a
+    /// barrier early. [`complete`](crate::Serializer::complete) refuses another serializer's queue,
+    /// and a completion when none is left; [`check`](crate::Serializer::check) refuses, besides, a
+    /// dispatch that has not been. One dispatch's ticket used twice passes for another one's of
+    /// its queue until too many have come: use each pair once.
     pub fn from_raw(raw: [u64; 2]) -> Self {
         Self {
             queue: QueueId::from_raw(raw[0]),

@@ -87,15 +87,22 @@ pub(crate) struct Seat {
     state: AtomicState<State>,
     /// The next one in the stack or in the granter's list.
     link: AtomicU32,
+    /// Which of the two signals were taken for destruction. The handles stay readable: who read one
+    /// while pinned, and before its queue was removed, may still use it.
+    taken: AtomicU32,
     ready: AtomicU64,
     block: AtomicU64,
 }
+
+const READY: u32 = 1;
+const BLOCK: u32 = 2;
 
 impl Seat {
     pub(crate) fn new() -> Self {
         Self {
             state: AtomicState::new(State::new(0, Phase::Removed)),
             link: AtomicU32::new(NOBODY),
+            taken: AtomicU32::new(0),
             ready: AtomicU64::new(0),
             block: AtomicU64::new(0),
         }
@@ -106,6 +113,7 @@ impl Seat {
     pub(crate) fn adopt(&self, ready: hsa_signal_t, block: hsa_signal_t) {
         self.ready.store(ready.handle, Ordering::Relaxed);
         self.block.store(block.handle, Ordering::Relaxed);
+        self.taken.store(0, Ordering::Relaxed);
         // Release: who sees the queue idle sees its signals.
         self.state
             .swap(State::new(0, Phase::Idle), Ordering::AcqRel);
@@ -133,12 +141,18 @@ impl Seat {
 
     /// Takes the `ready` signal for destruction: once.
     pub(crate) fn take_ready(&self) -> Option<hsa_signal_t> {
-        take(&self.ready)
+        self.take(READY, self.ready())
     }
 
     /// Takes the `block` signal for destruction: once.
     pub(crate) fn take_block(&self) -> Option<hsa_signal_t> {
-        take(&self.block)
+        self.take(BLOCK, self.block())
+    }
+
+    fn take(&self, which: u32, signal: hsa_signal_t) -> Option<hsa_signal_t> {
+        // AcqRel: decides who destroys it, and nothing else is ordered by it.
+        let before = self.taken.fetch_or(which, Ordering::AcqRel);
+        (before & which == 0 && !signal.is_null()).then_some(signal)
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -201,15 +215,6 @@ impl Seat {
             .swap(State::new(0, Phase::Removed), Ordering::AcqRel)
             .phase()
     }
-}
-
-/// AcqRel: whoever destroys a signal does so after all that was done with it by who took it before
-/// (that is, by nobody).
-fn take(handle: &AtomicU64) -> Option<hsa_signal_t> {
-    let signal = hsa_signal_t {
-        handle: handle.swap(0, Ordering::AcqRel),
-    };
-    (!signal.is_null()).then_some(signal)
 }
 
 /// What a granter did.

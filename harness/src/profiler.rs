@@ -173,10 +173,7 @@ impl<S: Serializing> Profiler<S> {
         let watched = lock(&self.queues).remove(&queue.id());
         if let Some(watched) = watched {
             self.core.queue_gone(&watched);
-            for signal in watched.flights.take_left() {
-                // It is alive, and nobody else's.
-                let _ = self.core.gpu.signals().destroy(signal);
-            }
+            self.core.destroy_left(&watched);
         }
         Ok(())
     }
@@ -297,6 +294,14 @@ impl<S: Serializing> Core<S> {
         }
     }
 
+    /// Destroys the completion signals of a destroyed queue's kernels that never ran.
+    fn destroy_left(&self, watched: &Watched<S>) {
+        for signal in watched.flights.take_left() {
+            // It is alive, and nobody else's.
+            let _ = self.gpu.signals().destroy(signal);
+        }
+    }
+
     /// The queue executes nothing any more.
     fn queue_gone(&self, watched: &Watched<S>) {
         let Some(tickets) = watched.flights.close() else {
@@ -356,7 +361,12 @@ impl<S: Serializing> Interceptor<S> {
         });
         match started {
             Ok(number) => self.listen(signal, number),
-            Err(ticket) => core.serializer.abandon(ticket),
+            Err(ticket) => {
+                // The queue was destroyed within this very call: its packets will be dropped, and
+                // nobody looks for what is left of it any more.
+                core.serializer.abandon(ticket);
+                core.destroy_left(&self.watched);
+            }
         }
     }
 
