@@ -208,6 +208,9 @@ impl<R: Runtime> Drop for Queue<R> {
     fn drop(&mut self) {
         let guard = self.shared.domain.pin();
         self.shared.let_go(self.id.index(), &guard);
+        drop(guard);
+        // What was deferred holds the shared state, and this may have been the last handle.
+        self.shared.collect();
     }
 }
 

@@ -37,7 +37,8 @@ macro_rules! counters {
             pub completions: u64,
             /// Queues that are alive.
             pub queues: u64,
-            /// Queues that are ready or granted now.
+            /// Queues that are ready or granted now, and those that were removed while ready and
+            /// that no granter has come to yet.
             pub contenders: u64,
             /// Deferred functions of the whole domain that have not run yet.
             pub reclaim_pending: u64,

@@ -1,0 +1,124 @@
+//! Transitions, and barriers that are armed by themselves.
+
+use crate::calls::{Before, wrong};
+use crate::operation::Failure;
+use crate::run::{Armed, Run, pick};
+use crate::subject::Subject;
+use crate::violation::{Checked, Rule, ensure};
+use hsa_serializer::{Drain, SignalError, Transition, TransitionError};
+use std::sync::{Arc, OnceLock};
+
+impl Run {
+    pub(crate) fn change(&mut self, enabled: bool, failure: Option<Failure>) -> Checked {
+        let before = self.plan(failure);
+        let (shut_down, now, creations) = {
+            let world = self.world();
+            (
+                world.model.shut_down,
+                world.model.enabled(),
+                world.creations,
+            )
+        };
+        if matches!(self.subject, Subject::Set(_)) {
+            return self.arm(before);
+        }
+        if !shut_down && now != enabled {
+            self.world().model.begin(enabled);
+        }
+        let answer = {
+            let Subject::Serializer(serializer) = &self.subject else {
+                return Ok(());
+            };
+            if enabled {
+                serializer.enable()
+            } else {
+                serializer.disable()
+            }
+        };
+        let failed = self.has_failed(before, matches!(answer, Err(TransitionError::Signal(_))))?;
+        match answer {
+            Err(TransitionError::ShutDown) if shut_down => Ok(()),
+            Ok(Transition::Unchanged) if !shut_down && now == enabled => Ok(()),
+            Err(TransitionError::Signal(e)) if failed && enabled => {
+                self.world().model.take_back();
+                let null = failure.is_some_and(|f| f.null);
+                ensure(null == (e == SignalError::NullHandle), Rule::Answer, || {
+                    format!("{e:?}")
+                })
+            }
+            Ok(Transition::Changed { waiting_for }) if !shut_down && now != enabled => {
+                let world = self.world();
+                let right = world.model.periods[world.model.now()].queues;
+                ensure(waiting_for == right, Rule::Answer, || {
+                    format!("waiting for {waiting_for} queues, not {right}")
+                })?;
+                ensure(
+                    enabled || world.creations == creations,
+                    Rule::Answer,
+                    || "disabling asked for a signal".into(),
+                )
+            }
+            other => wrong(if enabled { "enable" } else { "disable" }, other),
+        }
+    }
+
+    fn arm(&mut self, before: Option<Before>) -> Checked {
+        self.world().model.begin(false);
+        let outcome = Arc::new(OnceLock::new());
+        let told = outcome.clone();
+        let answer = {
+            let Subject::Set(set) = &self.subject else {
+                return Ok(());
+            };
+            set.arm(move |outcome| {
+                told.set(outcome).expect("a barrier ends once");
+            })
+        };
+        let failed = self.has_failed(before, answer.is_err())?;
+        match answer {
+            Ok(handle) => {
+                let mut world = self.world();
+                let period = world.model.now();
+                let signal = world.signals.now(handle.signal()).map(|(s, _)| s);
+                world.model.periods[period].signal = signal;
+                drop(world);
+                self.barriers.push(Armed {
+                    period,
+                    handle,
+                    outcome,
+                });
+                Ok(())
+            }
+            Err(TransitionError::Signal(_)) if failed => {
+                self.world().model.take_back();
+                Ok(())
+            }
+            other => wrong("arm", other),
+        }
+    }
+
+    pub(crate) fn drain(&mut self, barrier: u8, queue: u8) -> Checked {
+        let queues: Vec<_> = (0..self.hosts.len()).collect();
+        let barriers: Vec<_> = (0..self.barriers.len()).collect();
+        let (Some(b), Some(queue)) = (pick(&barriers, barrier), pick(&queues, queue)) else {
+            return Ok(());
+        };
+        let Armed { period, handle, .. } = &self.barriers[b];
+        let answer = handle.drain_queue(self.hosts[queue].id);
+        let mut world = self.world();
+        world.tally.drains += 1;
+        let p = &world.model.periods[*period];
+        let right = if !p.counted.is_empty() && !p.superseded {
+            Drain::Armed
+        } else if world.model.is_tagged(queue, *period) {
+            Drain::Outstanding
+        } else {
+            Drain::Drained
+        };
+        if answer == right {
+            Ok(())
+        } else {
+            wrong("drain_queue", answer)
+        }
+    }
+}
