@@ -89,7 +89,12 @@ fn transitions(c: &mut Criterion) {
             .map(|_| s.add_queue().expect("a queue"))
             .collect();
         group.bench_function(format!("crate, {queues} idle queues"), |b| {
-            b.iter(|| (s.enable().expect("a signal"), s.disable().expect("a signal")));
+            b.iter(|| {
+                (
+                    s.enable().expect("a signal"),
+                    s.disable().expect("a signal"),
+                )
+            });
         });
         drop(kept);
         let s = ProfilerSerializer::new(Host::default(), Retire::Drained);
@@ -97,7 +102,12 @@ fn transitions(c: &mut Criterion) {
             s.add_queue().expect("a queue");
         }
         group.bench_function(format!("locked, {queues} idle queues"), |b| {
-            b.iter(|| (s.enable().expect("a signal"), s.disable().expect("a signal")));
+            b.iter(|| {
+                (
+                    s.enable().expect("a signal"),
+                    s.disable().expect("a signal"),
+                )
+            });
         });
     }
     group.finish();

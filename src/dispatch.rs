@@ -5,7 +5,7 @@ use crate::packet::{self, MAX_PACKETS};
 use crate::queue::{DISPATCH, Mode, QueueCell, QueueId, Word};
 use crate::runtime::Runtime;
 use crate::shared::{Aftermath, Shared};
-use crate::sync::{Ordering, fence};
+use crate::sync::{Ordering, Step, fence, stands};
 use crate::ticket::Ticket;
 use crate::token::Phase;
 use hsa_sys::{AqlPacket, hsa_signal_t};
@@ -137,7 +137,11 @@ impl<R: Runtime> Queue<R> {
         }
         // Relaxed: the addition and the transition's stamp are on one word, and that is all that
         // has to be ordered. Where the epoch is new, the slow path acquires.
-        let word = Word(self.cell().word.fetch_add(DISPATCH, Ordering::Relaxed));
+        let mut word = Word(self.cell().word.fetch_add(DISPATCH, Ordering::Relaxed));
+        if !stands(Step::OneWord) {
+            let later = Word(self.cell().word.load(Ordering::Relaxed));
+            word = Word::new(word.id(), later.epoch());
+        }
         if u64::from(word.epoch()) == self.quiet {
             return Ok(Dispatch {
                 ticket: Ticket::new(self.id, word),

@@ -271,7 +271,7 @@ impl<R: Runtime> Serializer<R> {
                     // Idle comes before `ready` is 0: from then on the queue's next kernel can make
                     // it ready. Where the queue was removed in between, the token has been
                     // released on its behalf.
-                    if seat.finish().is_ok() {
+                    if seat.finish().is_ok() || !stands(Step::FinishByExchange) {
                         // By compare-exchange: a removal that comes right now stores -1 for the
                         // handler's last call, which a plain store would take back.
                         shared.runtime.compare_exchange(seat.ready(), 1, 0);
@@ -318,7 +318,9 @@ impl<R: Runtime> Serializer<R> {
         if seat.phase() == Phase::Removed {
             return shared.handler_goes(queue, cell, guard);
         }
-        if shared.runtime.compare_exchange(seat.ready(), -1, 1) != -1 {
+        if shared.runtime.compare_exchange(seat.ready(), -1, 1) != -1
+            && stands(Step::ReadyByExchange)
+        {
             return Handler::Keep;
         }
         match seat.wait() {

@@ -132,6 +132,19 @@ impl<R: Runtime> Shared<R> {
             // be left: it was settled as dead before its parties let go.
             return;
         }
+        self.settle_owned(id, cell, guard, after);
+    }
+
+    /// The same for who has seen the queue alive under this pin, or is one of the parties that hold
+    /// its cell: the cell gets no other owner meanwhile. It may have been left by everybody, and
+    /// what the caller has pushed since is then for nobody else to settle.
+    pub(crate) fn settle_owned(
+        self: &Arc<Self>,
+        id: QueueId,
+        cell: &QueueCell,
+        guard: &Guard,
+        after: &mut Aftermath,
+    ) {
         loop {
             if stands(Step::DueTakenFirst) {
                 cell.take_due();

@@ -189,6 +189,14 @@ pub enum Step {
     DueTakenFirst,
     /// A completion must be of the queue's present generation.
     GenerationCheck,
+    /// A dispatch takes its number and its epoch in one step.
+    OneWord,
+    /// Of several `ready` callbacks one takes the -1, by compare-exchange.
+    ReadyByExchange,
+    /// A completion that a removal has overtaken does not release the token.
+    FinishByExchange,
+    /// A transition settles what it pushed to a queue that everybody has left meanwhile.
+    SettleWhatWasLeft,
 }
 
 #[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]

@@ -293,8 +293,8 @@ impl<R: Runtime> Shared<R> {
             // SAFETY: as above.
             unsafe { cell.targets().push(q.stamp, node) };
             counted += 1;
-            if cell.announce(q.stamp) {
-                self.settle(q.id, cell, guard, after);
+            if cell.announce(q.stamp) && stands(Step::SettleWhatWasLeft) {
+                self.settle_owned(q.id, cell, guard, after);
             }
         }
         counted

@@ -96,8 +96,11 @@ impl<T> Flights<T> {
         }))
     }
 
-    /// Adds a kernel; gives the ticket back if the queue is gone.
-    pub(crate) fn start(&self, flight: Flight<T>) -> Result<u64, T> {
+    /// Adds a kernel, and has its completion listened for by its number; gives the ticket back if
+    /// the queue is gone.
+    ///
+    /// Both under one lock: in between, the queue might be destroyed, and the signal with it.
+    pub(crate) fn start(&self, flight: Flight<T>, listen: impl FnOnce(u64)) -> Result<(), T> {
         let mut inner = lock(&self.0);
         if inner.closed {
             inner.left.push(flight.signal);
@@ -106,7 +109,8 @@ impl<T> Flights<T> {
         let number = inner.next;
         inner.next += 1;
         inner.under_way.insert(number, flight);
-        Ok(number)
+        listen(number);
+        Ok(())
     }
 
     /// Takes a kernel out, once.

@@ -351,22 +351,20 @@ impl<S: Serializing> Interceptor<S> {
             _ => Around::default(),
         };
         batch::push(out, kernel, &around, serialized, signal);
-        let started = self.watched.flights.start(Flight {
+        let flight = Flight {
             ticket: dispatched.ticket,
             signal,
             forward: kernel.completion_signal(),
             submitted: core.gpu.now(),
             lasts: lasts(kernel),
             serialized,
-        });
-        match started {
-            Ok(number) => self.listen(signal, number),
-            Err(ticket) => {
-                // The queue was destroyed within this very call: its packets will be dropped, and
-                // nobody looks for what is left of it any more.
-                core.serializer.abandon(ticket);
-                core.destroy_left(&self.watched);
-            }
+        };
+        let listen = |number| self.listen(signal, number);
+        if let Err(ticket) = self.watched.flights.start(flight, listen) {
+            // The queue was destroyed within this very call: its packets will be dropped, and
+            // nobody looks for what is left of it any more.
+            core.serializer.abandon(ticket);
+            core.destroy_left(&self.watched);
         }
     }
 

@@ -1,1 +1,24 @@
-//! loom-tests
+//! Loom models of the serializer, over the real crossbeam-epoch.
+//!
+//! Empty without `--cfg hsa_serializer_loom --cfg crossbeam_loom`, which `cargo xtask loom` gives.
+//! The models are in `tests/models`, one question a file; here is what they stand on: [`Sim`], a
+//! runtime whose signals loom sees; [`Model`], and [`main`], which explores each model and then
+//! explores it again without each of its guards, when it has to fail.
+
+#[cfg(hsa_serializer_loom)]
+mod check;
+#[cfg(hsa_serializer_loom)]
+mod race;
+#[cfg(hsa_serializer_loom)]
+mod sim;
+#[cfg(hsa_serializer_loom)]
+mod table;
+
+#[cfg(hsa_serializer_loom)]
+pub use check::Model;
+#[cfg(hsa_serializer_loom)]
+pub use race::{drain, together, together3};
+#[cfg(hsa_serializer_loom)]
+pub use sim::{Packet, Sim};
+#[cfg(hsa_serializer_loom)]
+pub use table::main;

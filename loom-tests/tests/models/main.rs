@@ -1,0 +1,60 @@
+//! The models, one question a file.
+
+#[cfg(hsa_serializer_loom)]
+mod agent;
+#[cfg(hsa_serializer_loom)]
+mod clear_against_removed_tag;
+#[cfg(hsa_serializer_loom)]
+mod completions_against_arming;
+#[cfg(hsa_serializer_loom)]
+mod dispatch_against_transition;
+#[cfg(hsa_serializer_loom)]
+mod due_of_two_publishers;
+#[cfg(hsa_serializer_loom)]
+mod ready_against_complete;
+#[cfg(hsa_serializer_loom)]
+mod removal_against_dispatch;
+#[cfg(hsa_serializer_loom)]
+mod removal_against_transition;
+#[cfg(hsa_serializer_loom)]
+mod removal_of_granted;
+#[cfg(hsa_serializer_loom)]
+mod removal_of_waiting;
+#[cfg(hsa_serializer_loom)]
+mod repeated_callback;
+#[cfg(hsa_serializer_loom)]
+mod slot_reuse;
+#[cfg(hsa_serializer_loom)]
+mod superseded_against_completion;
+#[cfg(hsa_serializer_loom)]
+mod superseded_against_dispatch;
+#[cfg(hsa_serializer_loom)]
+mod tag_against_retirement;
+#[cfg(hsa_serializer_loom)]
+mod two_readies;
+#[cfg(hsa_serializer_loom)]
+mod world;
+
+#[cfg(hsa_serializer_loom)]
+fn main() -> std::process::ExitCode {
+    loom_tests::main(&[
+        &dispatch_against_transition::MODEL,
+        &completions_against_arming::MODEL,
+        &tag_against_retirement::MODEL,
+        &clear_against_removed_tag::MODEL,
+        &superseded_against_dispatch::MODEL,
+        &superseded_against_completion::MODEL,
+        &due_of_two_publishers::MODEL,
+        &removal_against_dispatch::MODEL,
+        &removal_against_transition::MODEL,
+        &slot_reuse::MODEL,
+        &two_readies::MODEL,
+        &ready_against_complete::MODEL,
+        &repeated_callback::MODEL,
+        &removal_of_waiting::MODEL,
+        &removal_of_granted::MODEL,
+    ])
+}
+
+#[cfg(not(hsa_serializer_loom))]
+fn main() {}
