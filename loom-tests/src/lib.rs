@@ -1,8 +1,8 @@
 //! Loom models of the serializer, over the real crossbeam-epoch.
 //!
 //! Empty without `--cfg hsa_serializer_loom --cfg crossbeam_loom`, which `cargo xtask loom` gives.
-//! The models are in `tests/models`, one question a file; here is what they stand on: [`Sim`], a
-//! runtime whose signals loom sees; [`Model`], and [`main`], which explores each model and then
+//! The models are in `tests/models`, one question a file; here is what they stand on: `Sim`, a
+//! runtime whose signals loom sees; `Model`, and `main`, which explores each model and then
 //! explores it again without each of its guards, when it has to fail.
 
 #[cfg(hsa_serializer_loom)]

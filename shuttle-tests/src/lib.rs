@@ -2,7 +2,7 @@
 //!
 //! Empty without `--cfg hsa_serializer_shuttle`, which `cargo xtask shuttle` gives. Applications
 //! dispatch on their queues, somebody toggles, packet processors run the packets, and handlers
-//! report; [`Gpu`] checks what the kernels do to each other and what becomes of the signals. Each
+//! report; `Gpu` checks what the kernels do to each other and what becomes of the signals. Each
 //! scenario is run again without the guards that it depends on, when it has to fail.
 
 #[cfg(hsa_serializer_shuttle)]

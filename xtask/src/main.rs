@@ -84,8 +84,7 @@ fn loom(quick: bool, model: Option<&str>) -> Step {
 fn shuttle(schedules: Option<usize>) -> Step {
     let cfgs = "--cfg hsa_serializer_shuttle";
     let mut step = checker("shuttle", "shuttle-tests", cfgs, "target/shuttle");
-    step.command
-        .args(["--test", "schedules", "--", "--nocapture"]);
+    step.command.args(["--test", "schedules"]);
     if let Some(n) = schedules {
         step.command.env("SHUTTLE_SCHEDULES", n.to_string());
     }
