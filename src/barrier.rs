@@ -6,10 +6,10 @@
 //!
 //! # The life word
 //! ```text
-//!  31      30          29       28 ... 24   23                    0
-//! ┌──────┬────────────┬───────┬───────────┬────────────────────────┐
-//! │closed│ superseded │cleared│ 0         │ tags outstanding       │
-//! └──────┴────────────┴───────┴───────────┴────────────────────────┘
+//!  31      30          29       28     27 .. 24  23                    0
+//! ┌──────┬────────────┬───────┬───────┬─────────┬────────────────────────┐
+//! │closed│ superseded │cleared│ gated │ 0       │ tags outstanding       │
+//! └──────┴────────────┴───────┴───────┴─────────┴────────────────────────┘
 //! ```
 //! Everything that decides a barrier's end is in one word, so every decision is one atomic step:
 //!
@@ -17,14 +17,16 @@
 //! |---|---|---|---|
 //! | tag | armed | tags + 1 | a dispatch that takes the transition packet |
 //! | back out | settled | tags + 1, and - 1 again | a dispatch that came too late |
-//! | clear | armed | cleared | whoever takes the gate to zero; then stores 0 to the signal |
+//! | open, armed | armed, gated | cleared | whoever takes the gate to zero; then stores 0 to the signal |
+//! | open, superseded | superseded, gated | superseded | the same |
 //! | supersede | armed | superseded | a transition, if no queue dispatched in the epoch |
 //! | untag | any | tags - 1 | whoever finds the tag drained, or its queue gone |
-//! | close | settled, 0 tags | closed | whoever sees that it is so; retires the barrier |
+//! | close | settled, not gated, 0 tags | closed | whoever sees that it is so; retires the barrier |
 //!
-//! *Settled* is cleared or superseded. *Safe to destroy* is settled with no tags. After *close*
-//! nothing can be tagged any more, so what was safe to destroy stays so: the deferred callback
-//! that destroys the signal checks it again, and can only find it true.
+//! *Settled* is cleared or superseded. *Safe to destroy* is settled, with no tags and its gate
+//! open: no packet waits for it, and no queue's entry names it. After *close* nothing can be tagged
+//! any more, so what was safe to destroy stays so: the deferred callback that destroys the signal
+//! checks it again, and can only find it true.
 //!
 //! # What the drain checks, and why that is enough
 //! A tag is the number of the dispatch that carries the queue's transition packet. While it
@@ -45,7 +47,9 @@
 //! for. Arming takes the unit of a queue before it publishes that queue's *target* (its count of
 //! dispatches at the transition), and gives its own unit back last. Completions and arming race for
 //! each target by compare-exchange (see [`pending`](crate::pending)), so each unit is given back
-//! once; who gives the last one back clears.
+//! once; who gives the last one back opens the gate, which clears the barrier unless it was
+//! superseded. A superseded barrier's gate is waited for as well: a queue that has died and was not
+//! settled yet still has an entry that names the barrier.
 
 use crate::list::Linked;
 use crate::sync::{AtomicPtr, AtomicU32, Ordering, Step, stands};
@@ -70,6 +74,7 @@ pub(crate) type OnEnd = Box<dyn FnOnce(Outcome) + Send>;
 const CLOSED: u32 = 1 << 31;
 const SUPERSEDED: u32 = 1 << 30;
 const CLEARED: u32 = 1 << 29;
+const GATED: u32 = 1 << 28;
 const SETTLED: u32 = CLEARED | SUPERSEDED;
 const TAGS: u32 = (1 << 24) - 1;
 // There is at most one tag a queue.
@@ -97,7 +102,12 @@ impl Life {
     }
 
     pub(crate) const fn is_safe_to_destroy(self) -> bool {
-        !self.is_armed() && self.tags() == 0
+        !self.is_armed() && self.tags() == 0 && self.0 & GATED == 0
+    }
+
+    /// Safe to destroy, and for ever: a dispatch that backs out no longer shows.
+    pub(crate) const fn is_closed(self) -> bool {
+        self.0 & CLOSED != 0
     }
 }
 
@@ -137,7 +147,7 @@ impl Barrier {
         let arming = u32::from(stands(Step::ArmingUnit));
         Self {
             next: AtomicPtr::new(ptr::null_mut()),
-            life: AtomicU32::new(0),
+            life: AtomicU32::new(GATED),
             gate: AtomicU32::new(arming),
             epoch,
             signal,
@@ -181,9 +191,7 @@ impl Barrier {
     #[must_use]
     pub(crate) fn close(&self) -> bool {
         let mut seen = self.life.load(Ordering::Acquire);
-        while seen & CLOSED == 0
-            && (Life(seen).is_safe_to_destroy() || !self.must_be_untagged(seen))
-        {
+        while seen & CLOSED == 0 && Self::may_close(Life(seen)) {
             // AcqRel: as in `tag`.
             match self.life.compare_exchange_weak(
                 seen,
@@ -198,9 +206,15 @@ impl Barrier {
         false
     }
 
-    /// True, but where a negative control takes the guard away.
-    fn must_be_untagged(&self, seen: u32) -> bool {
-        stands(Step::CloseIfUntagged) || Life(seen).is_armed()
+    /// Whether it is safe to destroy, as far as negative controls let it ask.
+    fn may_close(life: Life) -> bool {
+        let tags = if stands(Step::CloseIfUntagged) {
+            TAGS
+        } else {
+            0
+        };
+        let gated = if stands(Step::CloseIfOpen) { GATED } else { 0 };
+        !life.is_armed() && life.0 & (tags | gated) == 0
     }
 
     /// Adds a unit to the gate. The caller holds one already, so the gate can't be at zero.
@@ -209,40 +223,51 @@ impl Barrier {
         self.gate.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives a unit back. True for the last one, which has to clear the barrier.
+    /// Gives a unit back. True for the last one, which has to open the gate.
     #[must_use]
     pub(crate) fn leave(&self) -> bool {
         // AcqRel: who clears does so after everything that every other unit stood for.
         self.gate.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Settles the barrier. True for the one who did.
-    pub(crate) fn settle(&self, outcome: Outcome, ended: &mut Ended) -> bool {
-        let bit = match outcome {
-            Outcome::Cleared => CLEARED,
-            Outcome::Superseded => SUPERSEDED,
+    /// Opens the gate, whose last unit the caller has given back. True if that clears the barrier;
+    /// false where it was superseded.
+    #[must_use]
+    pub(crate) fn open(&self, ended: &mut Ended) -> bool {
+        let cleared = |seen: u32| {
+            let clears = if Life(seen).is_armed() { CLEARED } else { 0 };
+            seen & !GATED | clears
         };
-        let mut seen = self.life.load(Ordering::Relaxed);
-        loop {
-            if seen & SETTLED != 0 {
-                return false;
-            }
-            // AcqRel: who sees the barrier settled sees that what it counted has completed.
-            match self.life.compare_exchange_weak(
-                seen,
-                seen | bit,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => break,
-                Err(now) => seen = now,
-            }
+        let before = self.change(|seen| Some(cleared(seen)));
+        let clears = before.is_some_and(Life::is_armed);
+        if clears {
+            ended.add(self.take_on_end(), Outcome::Cleared);
         }
-        ended.add(
-            self.on_end.swap(ptr::null_mut(), Ordering::Acquire),
-            outcome,
-        );
-        true
+        clears
+    }
+
+    /// Supersedes the barrier. False where it has cleared.
+    #[must_use]
+    pub(crate) fn supersede(&self, ended: &mut Ended) -> bool {
+        let superseded = |seen: u32| Life(seen).is_armed().then_some(seen | SUPERSEDED);
+        let supersedes = self.change(superseded).is_some();
+        if supersedes {
+            ended.add(self.take_on_end(), Outcome::Superseded);
+        }
+        supersedes
+    }
+
+    /// Changes the life word; what it was before, or `None` where `to` refused.
+    fn change(&self, to: impl Fn(u32) -> Option<u32>) -> Option<Life> {
+        // AcqRel: who sees the barrier settled sees that what it counted has completed.
+        self.life
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, to)
+            .ok()
+            .map(Life)
+    }
+
+    fn take_on_end(&self) -> *mut EndNode {
+        self.on_end.swap(ptr::null_mut(), Ordering::Acquire)
     }
 }
 
@@ -269,7 +294,7 @@ impl Linked for Barrier {
 impl Drop for Barrier {
     fn drop(&mut self) {
         // A barrier that never ended (the serializer was dropped first) calls nobody.
-        let node = self.on_end.swap(ptr::null_mut(), Ordering::Acquire);
+        let node = self.take_on_end();
         if !node.is_null() {
             // SAFETY: made by `Box::into_raw`; whoever takes it out of `on_end` owns it.
             drop(unsafe { Box::from_raw(node) });
@@ -313,7 +338,15 @@ impl Ended {
         self.first = node;
     }
 
+    /// Calls them, the one that ended first first.
     pub(crate) fn call(mut self) {
+        let mut newest_first = std::mem::replace(&mut self.first, ptr::null_mut());
+        while !newest_first.is_null() {
+            // SAFETY: as in `add`: each node of the chain is ours alone.
+            let node = unsafe { &mut *newest_first };
+            let next = std::mem::replace(&mut node.next, self.first);
+            self.first = std::mem::replace(&mut newest_first, next);
+        }
         while let Some((call, outcome)) = self.pop() {
             call(outcome);
         }

@@ -72,11 +72,10 @@ impl<R: Runtime> BarrierSet<R> {
     pub fn add_queue(&self) -> Result<Queue<R>, AddQueueError> {
         let shared = self.shared();
         let (id, cell) = shared.take_cell()?;
-        cell.seat.adopt(hsa_signal_t::NULL, hsa_signal_t::NULL);
-        if !shared.register(id, cell, HOLDS) {
-            return Err(AddQueueError::ShutDown);
-        }
         let null = hsa_signal_t::NULL;
+        cell.seat.adopt(null, null);
+        // A barrier set is never shut down.
+        let _ = shared.register(id, cell, HOLDS);
         Ok(Queue::new(
             shared.clone(),
             id,
@@ -198,8 +197,7 @@ impl<R: Runtime> BarrierHandle<R> {
                 }
             });
         }
-        drop(guard);
-        after.finish(&self.shared);
+        after.finish(guard, &self.shared);
         drain
     }
 
@@ -219,10 +217,11 @@ impl<R: Runtime> BarrierHandle<R> {
     /// may not have executed. Once true it stays true.
     #[must_use]
     pub fn is_safe_to_destroy(&self) -> bool {
-        self.barrier.life().is_safe_to_destroy()
+        self.barrier.life().is_closed()
     }
 
-    /// How many queues carry a packet of it that may not have executed.
+    /// How many queues carry a packet of it that may not have executed. A dispatch that has come
+    /// too late may show as one for a moment.
     #[must_use]
     pub fn tags(&self) -> u32 {
         self.barrier.life().tags()

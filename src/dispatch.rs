@@ -118,7 +118,8 @@ impl<R: Runtime> Queue<R> {
     /// to be destroyed. Do what can fail before it.
     ///
     /// On the fast path (kernels run unserialized, and this is not the queue's first since a
-    /// transition) it is one atomic addition. It never locks, allocates or makes a system call.
+    /// transition) it is one atomic addition. It never locks; it allocates and calls the runtime
+    /// only where its slow path comes to reclaiming (see [`Domain`](crate::Domain)).
     ///
     /// # Errors
     /// [`TooFewPackets`](DispatchError::TooFewPackets) where `packets` has fewer than
@@ -202,19 +203,18 @@ impl<R: Runtime> Queue<R> {
         let signal = self
             .shared
             .hand_out(self.id, self.cell(), word, &guard, &mut after);
-        drop(guard);
-        after.finish(&self.shared);
+        after.finish(guard, &self.shared);
         signal
     }
 }
 
 impl<R: Runtime> Drop for Queue<R> {
     fn drop(&mut self) {
+        let mut after = Aftermath::new();
         let guard = self.shared.domain.pin();
-        self.shared.let_go(self.id.index(), &guard);
-        drop(guard);
-        // What was deferred holds the shared state, and this may have been the last handle.
-        self.shared.collect();
+        self.shared.let_go(self.id.index(), &guard, &mut after);
+        // What was deferred holds the shared state, and this may be the last handle.
+        after.finish(guard, &self.shared);
     }
 }
 

@@ -89,8 +89,8 @@ impl Domain {
     /// Pins the current thread.
     ///
     /// The thread's handle is cached in a thread-local. Where that is gone already (a thread that
-    /// is ending) or in use (a signal handler that interrupted this very function), a temporary
-    /// handle serves.
+    /// is ending) or in use (dropping another domain's handle came back here), a temporary handle
+    /// serves. Registering allocates: this is not for signal handlers.
     pub(crate) fn pin(&self) -> Guard {
         let cached = HANDLES
             .try_with(|handles| {
@@ -126,8 +126,9 @@ impl Domain {
         drop(self.pin());
     }
 
-    /// Runs `f` when every thread that is pinned now has unpinned, and makes it visible to all
-    /// threads at once: the bag of a thread that goes idle would keep it for ever.
+    /// Runs `f` when every thread that is pinned now has unpinned. The caller has to
+    /// [`flush`](Self::flush) before it unpins: the bag of a thread that goes idle would keep `f` for
+    /// ever.
     pub(crate) fn defer(&self, guard: &Guard, f: impl FnOnce() + Send + 'static) {
         self.0.pending.fetch_add(1, Ordering::Relaxed);
         let domain = self.clone();
@@ -135,6 +136,11 @@ impl Domain {
             f();
             domain.0.pending.fetch_sub(1, Ordering::Relaxed);
         });
+    }
+
+    /// Makes what was deferred visible to all threads, and unpins. It may run what others have
+    /// deferred, so the caller holds no lock.
+    pub(crate) fn flush(guard: Guard) {
         guard.flush();
     }
 

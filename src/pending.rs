@@ -184,7 +184,8 @@ impl<T> Pending<T> {
     }
 
     /// Takes everything that is due at `count`, oldest first, and returns the smallest count at
-    /// which something is left, or [`NEVER`].
+    /// which something is left, or [`NEVER`]. Blocks that it unlinks are deferred, and noted in
+    /// `deferred`.
     ///
     /// `judge` is asked about each entry that is due; `resolve` is called for each one that this
     /// call, and no other, took.
@@ -193,6 +194,7 @@ impl<T> Pending<T> {
         count: u64,
         domain: &Domain,
         guard: &Guard,
+        deferred: &mut bool,
         mut judge: impl FnMut(NonNull<T>) -> Verdict,
         mut resolve: impl FnMut(NonNull<T>),
     ) -> u64
@@ -248,6 +250,7 @@ impl<T> Pending<T> {
                 let block = SendBlock(at);
                 // SAFETY (of the drop): unlinked, and freed after every pin of now.
                 domain.defer(guard, move || drop(block.into_box()));
+                *deferred = true;
             }
             at = next;
         }

@@ -46,17 +46,17 @@ impl<R: Runtime> Shared<R> {
         let was = cell.seat.remove();
         let held = was == Phase::Granted || !stands(Step::ReleaseOnlyIfGranted);
         if held && self.token.release() {
-            self.grant(true, &guard);
+            self.grant(true, &guard, &mut after);
         }
         self.settle(id, cell, &guard, &mut after);
         if serialized {
             self.runtime.store(cell.seat.ready(), -1);
             if let Some(block) = cell.seat.take_block() {
-                self.defer_destroy(block, &guard);
+                self.defer_destroy(block, &guard, &mut after);
             }
             if was != Phase::Waiting {
                 // Otherwise it is in the ready queues, and the granter that finds it lets go.
-                self.let_go(id.index(), &guard);
+                self.let_go(id.index(), &guard, &mut after);
             }
         }
         let (dispatches, completions) = self.counts(cell);
@@ -66,11 +66,26 @@ impl<R: Runtime> Shared<R> {
         // Release: who sees the count sees the death. Before letting go, so that the cell's next
         // owner is registered after this one was swept out.
         self.gone.fetch_add(1, Ordering::Release);
-        self.let_go(id.index(), &guard);
-        drop(guard);
-        after.finish(self);
-        self.collect();
+        self.let_go(id.index(), &guard, &mut after);
+        after.finish(guard, self);
         Ok(())
+    }
+
+    /// Undoes seating a queue whose handler the runtime refused. Its id, which the runtime has seen,
+    /// is not used again.
+    pub(crate) fn unseat(self: &Arc<Self>, id: QueueId, cell: &QueueCell) {
+        let mut after = Aftermath::new();
+        let guard = self.domain.pin();
+        cell.seat.remove();
+        // Deferred: a call with a guessed id may be looking at them.
+        for signal in [cell.seat.take_ready(), cell.seat.take_block()]
+            .into_iter()
+            .flatten()
+        {
+            self.defer_destroy(signal, &guard, &mut after);
+        }
+        self.free_cell(id.index(), cell, &guard, &mut after);
+        after.finish(guard, self);
     }
 
     /// What a `ready` handler of a removed queue does: go, and take the signal along.
@@ -79,18 +94,20 @@ impl<R: Runtime> Shared<R> {
         id: QueueId,
         cell: &QueueCell,
         guard: &Guard,
+        after: &mut Aftermath,
     ) -> Handler {
         // Taking the signal is what only one call can do: a repeated one finds none.
         if let Some(ready) = cell.seat.take_ready() {
-            self.defer_destroy(ready, guard);
-            self.let_go(id.index(), guard);
+            self.defer_destroy(ready, guard, after);
+            self.let_go(id.index(), guard, after);
         }
         Handler::Drop
     }
 
-    fn defer_destroy(self: &Arc<Self>, signal: hsa_signal_t, guard: &Guard) {
+    fn defer_destroy(self: &Arc<Self>, signal: hsa_signal_t, guard: &Guard, after: &mut Aftermath) {
         let shared = self.clone();
         self.domain
             .defer(guard, move || shared.destroy_signal(signal));
+        after.deferred = true;
     }
 }

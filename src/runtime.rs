@@ -54,13 +54,13 @@ impl Handler {
 /// # Where each is called
 /// | method | from |
 /// |---|---|
-/// | [`store`](Self::store), [`compare_exchange`](Self::compare_exchange) | completions, `ready`, transitions, removal; under an epoch pin, so they must not block |
+/// | [`store`](Self::store), [`compare_exchange`](Self::compare_exchange) | completions, `ready`, transitions, removal; under an epoch pin and possibly the transition lock, so they must not block |
 /// | [`create_signal`](Self::create_signal), [`watch_ready`](Self::watch_ready) | `add_queue`, `enable`, `disable`, `arm`; never under a pin or a lock |
 /// | [`destroy_signal`](Self::destroy_signal) | wherever the epoch collector runs a deferred callback: any slow path, on any thread, under a pin |
-/// | [`report`](Self::report) | after a slow path; never under a pin or a lock |
+/// | [`report`](Self::report) | after a slow path; never under a lock, and under a pin only where the last handle went with a deferred function |
 ///
-/// A dispatch on the fast path calls nothing; a completion of an unserialized kernel calls nothing
-/// unless it clears a barrier.
+/// A dispatch or completion on the fast path calls nothing. A completion of an unserialized kernel
+/// stores where it clears a barrier, and may reclaim where it drains a tag.
 pub trait Runtime: Send + Sync + 'static {
     /// Creates a signal with the value `initial` (`hsa_signal_create`).
     ///
@@ -123,7 +123,8 @@ pub enum Report {
         /// How many tags were outstanding.
         tags: u32,
     },
-    /// A retired barrier was not safe to destroy in its deferred callback. It is left alone.
+    /// A retired barrier was not safe to destroy in its deferred callback. It is left alone, memory
+    /// and signal. The protocol excludes it; it is checked all the same.
     UnsafeReclaim {
         /// The barrier's transition epoch.
         epoch: u32,

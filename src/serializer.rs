@@ -13,6 +13,7 @@ use crate::sync::{Ordering, Step, lock, stands};
 use crate::ticket::Ticket;
 use crate::token::Phase;
 use crate::transition::Transition;
+use crossbeam_epoch::Guard;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
@@ -28,7 +29,17 @@ use std::sync::{Arc, Weak};
 /// | [`Queue::dispatch`] | the queue's interceptor | never |
 /// | [`complete`](Self::complete), [`ready`](Self::ready) | asynchronous handlers | never |
 /// | [`queue_destroyed`](Self::queue_destroyed) | any thread | never |
+/// | [`collect`](Self::collect) | any thread | never |
 /// | [`enable`](Self::enable), [`disable`](Self::disable), [`add_queue`](Self::add_queue), [`begin_shutdown`](Self::begin_shutdown) | any thread, but not within a [`Runtime`] method | the transition lock, for a time that grows with the number of queues |
+///
+/// # Dropping the last handle
+/// Destroys every signal that is left, those of queues that were not destroyed among them. Handlers
+/// that are still registered on them may be called by the runtime afterwards, or not, depending on
+/// its version; a [`WeakSerializer`] answers them with Drop. So, before the last handle goes, destroy
+/// the queues and let their `ready` handlers run once more.
+///
+/// What a pinned thread holds back keeps the shared state alive until somebody else uses the same
+/// [`Domain`].
 ///
 /// [`Queue::dispatch`]: crate::Queue::dispatch
 pub struct Serializer<R: Runtime> {
@@ -138,27 +149,22 @@ impl<R: Runtime> Serializer<R> {
             e
         };
         let (id, cell) = shared.take_cell().map_err(undo)?;
-        // A cell that is given back here was nobody's: no grace period is needed.
-        let refuse = |e| {
-            shared.free.push(id.index());
-            undo(e)
-        };
-        if let Err(status) = shared.runtime.watch_ready(ready, id) {
-            return Err(refuse(AddQueueError::Watch(status)));
-        }
+        // Before the handler is registered, whose first call may come at once.
         cell.seat.adopt(ready, block);
-        if !shared.register(id, cell, SERIALIZED_HOLDS) {
-            cell.seat.vacate();
-            return Err(refuse(AddQueueError::ShutDown));
+        if let Err(status) = shared.runtime.watch_ready(ready, id) {
+            shared.unseat(id, cell);
+            return Err(AddQueueError::Watch(status));
+        }
+        let open = shared.register(id, cell, SERIALIZED_HOLDS);
+        let cell = NonNull::from(cell);
+        let queue = Queue::new(shared.clone(), id, cell, ready, block);
+        if !open {
+            // Its handler is registered, so it goes the way of every queue.
+            let _ = shared.queue_destroyed(id);
+            return Err(AddQueueError::ShutDown);
         }
         shared.collect();
-        Ok(Queue::new(
-            shared.clone(),
-            id,
-            NonNull::from(cell),
-            ready,
-            block,
-        ))
+        Ok(queue)
     }
 
     /// Reports that the packet processor is through with a dispatch: its kernel and the caller's
@@ -171,8 +177,8 @@ impl<R: Runtime> Serializer<R> {
     /// load.
     ///
     /// # Errors
-    /// The ticket comes back where it is not this serializer's, or where every dispatch of its
-    /// queue was completed before; nothing is counted then.
+    /// The ticket comes back where it is not this serializer's, or where it is of an earlier
+    /// dispatch and every dispatch of its queue was completed before; nothing is counted then.
     #[inline]
     pub fn complete(&self, ticket: Ticket) -> Result<Completion, CompleteError> {
         let id = ticket.queue();
@@ -225,11 +231,13 @@ impl<R: Runtime> Serializer<R> {
         match counted {
             Counted::Quiet => {}
             Counted::Due => {
+                // Whatever a callback does, this ticket is used.
+                ticket.used();
                 let mut after = Aftermath::new();
                 let guard = shared.domain.pin();
                 shared.settle(id, cell, &guard, &mut after);
-                drop(guard);
-                after.finish(shared);
+                after.finish(guard, shared);
+                return Ok(Completion::Counted);
             }
             Counted::Gone => {
                 ticket.used();
@@ -260,6 +268,7 @@ impl<R: Runtime> Serializer<R> {
         // Pinned before the cell's generation is checked: its signals live until we unpin.
         let guard = shared.domain.pin();
         let counted = cell.add_completion(id.generation(), ticket.word());
+        let mut after = Aftermath::new();
         if matches!(counted, Counted::Quiet | Counted::Due) && !cell.seat.ready().is_null() {
             let seat = &cell.seat;
             match seat.phase() {
@@ -276,17 +285,17 @@ impl<R: Runtime> Serializer<R> {
                         // handler's last call, which a plain store would take back.
                         shared.runtime.compare_exchange(seat.ready(), 1, 0);
                         if shared.token.release() {
-                            shared.grant(true, &guard);
+                            shared.grant(true, &guard, &mut after);
                         }
                     }
                 }
-                Phase::Removed => {}
+                Phase::Removed | Phase::Vacant => {}
                 Phase::Idle | Phase::Waiting => {
                     shared.note(Report::Misuse(Misuse::CompletionNotGranted(id)));
                 }
             }
         }
-        drop(guard);
+        after.finish(guard, shared);
         self.complete_slow(ticket, cell, counted)
     }
 
@@ -304,19 +313,25 @@ impl<R: Runtime> Serializer<R> {
         if cell.progress().generation() != queue.generation() {
             return Handler::Drop;
         }
-        let answer = self.arrive(queue, cell, &guard);
-        drop(guard);
-        if answer == Handler::Drop {
-            shared.collect();
-        }
+        let mut after = Aftermath::new();
+        let answer = self.arrive(queue, cell, &guard, &mut after);
+        after.finish(guard, shared);
         answer
     }
 
-    fn arrive(&self, queue: QueueId, cell: &QueueCell, guard: &crossbeam_epoch::Guard) -> Handler {
+    fn arrive(
+        &self,
+        queue: QueueId,
+        cell: &QueueCell,
+        guard: &Guard,
+        after: &mut Aftermath,
+    ) -> Handler {
         let shared = &self.shared;
         let seat = &cell.seat;
-        if seat.phase() == Phase::Removed {
-            return shared.handler_goes(queue, cell, guard);
+        match seat.phase() {
+            Phase::Removed => return shared.handler_goes(queue, cell, guard, after),
+            Phase::Vacant => return Handler::Drop,
+            Phase::Idle | Phase::Waiting | Phase::Granted => {}
         }
         if shared.runtime.compare_exchange(seat.ready(), -1, 1) != -1
             && stands(Step::ReadyByExchange)
@@ -326,11 +341,11 @@ impl<R: Runtime> Serializer<R> {
         match seat.wait() {
             Ok(()) => {
                 if shared.token.arrive(queue.index(), &shared.slab) {
-                    shared.grant(false, guard);
+                    shared.grant(false, guard, after);
                 }
                 Handler::Keep
             }
-            Err(Phase::Removed) => shared.handler_goes(queue, cell, guard),
+            Err(Phase::Removed) => shared.handler_goes(queue, cell, guard, after),
             Err(_) => {
                 shared.note(Report::Misuse(Misuse::ReadyNotIdle(queue)));
                 Handler::Keep
@@ -408,7 +423,8 @@ impl<R: Runtime> Serializer<R> {
 
     /// The first phase of shutting down: from now on dispatches come back with
     /// [`ShutDown`](crate::DispatchError::ShutDown), and the host passes their kernels on as they
-    /// are. Never waits; may be called from anywhere, any number of times.
+    /// are. It waits for nothing but a transition that is under way; it may be called from any
+    /// thread, handlers' included, but not within a [`Runtime`] method, and any number of times.
     ///
     /// Serialized kernels that are queued go on being granted; keep completing tickets, and keep
     /// the handlers registered, until they are through.
@@ -445,7 +461,16 @@ impl<R: Runtime> WeakSerializer<R> {
 
     /// What a `ready` handler calls: [`Serializer::ready`], or Drop where the serializer is gone.
     pub fn ready(&self, queue: QueueId) -> Handler {
-        self.upgrade().map_or(Handler::Drop, |s| s.ready(queue))
+        let Some(serializer) = self.upgrade() else {
+            return Handler::Drop;
+        };
+        let answer = serializer.ready(queue);
+        drop(serializer);
+        // It may have been the last handle: then the signal has gone with it.
+        if self.shared.strong_count() == 0 {
+            return Handler::Drop;
+        }
+        answer
     }
 }
 

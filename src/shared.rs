@@ -5,7 +5,7 @@
 //! deferred callbacks) [`Runtime::destroy_signal`]. What is left to do for the host after a slow
 //! path is collected in an [`Aftermath`].
 
-use crate::barrier::{Barrier, Ended, Outcome, Tagged};
+use crate::barrier::{Barrier, Ended, Tagged};
 use crate::domain::Domain;
 use crate::error::SignalError;
 use crate::list::List;
@@ -151,17 +151,19 @@ impl<R: Runtime> Shared<R> {
             }
             let progress = cell.progress();
             let reached = progress.reached();
+            let mut deferred = false;
             let targets = cell.targets().take_due(
                 reached,
                 &self.domain,
                 guard,
+                &mut deferred,
                 |_| Verdict::Take,
                 |barrier| {
-                    // SAFETY: a barrier that an entry names is reclaimed only after a grace period
-                    // that starts when the entry is taken; the caller is pinned.
-                    let barrier = unsafe { barrier.as_ref() };
-                    if barrier.leave() {
-                        self.clear(barrier, guard, after);
+                    // SAFETY: the entry stood for a unit of the barrier's gate, which keeps it from
+                    // being retired; it was taken under the caller's pin, so whoever retires it
+                    // afterwards does so later than this pin.
+                    if unsafe { barrier.as_ref() }.leave() {
+                        self.open(barrier, guard, after);
                     }
                 },
             );
@@ -170,8 +172,10 @@ impl<R: Runtime> Shared<R> {
                 reached,
                 &self.domain,
                 guard,
+                &mut deferred,
                 |barrier| {
-                    // SAFETY: as above.
+                    // SAFETY: the entry stands for a tag, which keeps the barrier from being
+                    // retired; a pinned reader of an entry that was just taken is as above.
                     let armed = unsafe { barrier.as_ref() }.life().is_armed();
                     if armed && !progress.is_dead() {
                         // Only a host that misreports gets here: what was counted in front of the
@@ -181,18 +185,19 @@ impl<R: Runtime> Shared<R> {
                     }
                     Verdict::Take
                 },
-                |barrier| {
-                    // SAFETY: as above; the tag that the entry stood for keeps it unretired.
-                    let barrier = unsafe { barrier.as_ref() };
+                |node| {
+                    // SAFETY: as above.
+                    let barrier = unsafe { node.as_ref() };
                     let was_cleared = barrier.life().is_cleared();
                     if barrier.untag() {
                         if was_cleared && !progress.is_dead() {
                             self.counters.retired_after_drain.add(1);
                         }
-                        self.retire(barrier, guard, after);
+                        self.retire(node, guard, after);
                     }
                 },
             );
+            after.deferred |= deferred;
             if standing {
                 self.note(Report::Misuse(Misuse::CompletionBehindBarrier(id)));
             }
@@ -206,17 +211,23 @@ impl<R: Runtime> Shared<R> {
         }
     }
 
-    /// Clears a barrier whose gate is at zero. Does nothing where it was superseded.
-    pub(crate) fn clear(self: &Arc<Self>, barrier: &Barrier, guard: &Guard, after: &mut Aftermath) {
-        if !barrier.settle(Outcome::Cleared, &mut after.ended) {
-            return;
+    /// Opens a barrier's gate, whose last unit was just given back.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        node: NonNull<Barrier>,
+        guard: &Guard,
+        after: &mut Aftermath,
+    ) {
+        // SAFETY: nobody retires a barrier whose gate was not opened, and the caller is pinned.
+        let barrier = unsafe { node.as_ref() };
+        if barrier.open(&mut after.ended) {
+            self.counters.cleared.add(1);
+            // The barrier may be closed and retired by somebody else from here on; its signal
+            // lives until we unpin.
+            self.runtime.store(barrier.signal, 0);
         }
-        self.counters.cleared.add(1);
-        // The barrier may be closed and retired by somebody else from here on; its signal lives
-        // until we unpin.
-        self.runtime.store(barrier.signal, 0);
         if barrier.close() {
-            self.retire(barrier, guard, after);
+            self.retire(node, guard, after);
         }
     }
 
@@ -243,7 +254,7 @@ impl<R: Runtime> Shared<R> {
             Tagged::Settled => None,
             Tagged::BackedOut { retire } => {
                 if retire {
-                    self.retire(entered, guard, after);
+                    self.retire(barrier, guard, after);
                 }
                 None
             }
@@ -261,19 +272,19 @@ impl<R: Runtime> Shared<R> {
         }
     }
 
-    /// Unlinks a closed barrier and defers its reclamation. Called once, by whoever closed it.
+    /// Unlinks a closed barrier and defers its reclamation. Called once, by whoever closed it, with
+    /// the pointer that the list has of it.
     pub(crate) fn retire(
         self: &Arc<Self>,
-        barrier: &Barrier,
+        node: NonNull<Barrier>,
         guard: &Guard,
         after: &mut Aftermath,
     ) {
-        let node = NonNull::from(barrier);
         // SAFETY: only who closed a barrier removes it; the caller is pinned.
         unsafe { self.barriers.remove(node) };
         self.counters.barriers_live.sub(1);
         self.counters.retired.add(1);
-        after.retired = true;
+        after.deferred = true;
         let shared = self.clone();
         let retired = Retired(node);
         if stands(Step::DeferReclaim) {
@@ -285,16 +296,17 @@ impl<R: Runtime> Shared<R> {
 
     /// Destroys a retired barrier's signal and gives up the list's reference to it.
     fn reclaim(&self, retired: Retired) {
-        // SAFETY: the list held one reference (see `Transitions::link`), and the barrier was
+        // SAFETY: the pointer is that of `Arc::as_ptr`. The list held one reference (see `link`), and the barrier was
         // unlinked a grace period ago: nobody reaches it any more through the list or an entry.
         let barrier = unsafe { Arc::from_raw(retired.0.as_ptr().cast_const()) };
         if !barrier.life().is_safe_to_destroy() {
-            // A closed barrier stays safe to destroy, so this can't be. Were it so, leaving the
-            // signal alone is the lesser evil.
+            // A closed barrier stays safe to destroy, so this can't be. Were it so, leaving it alone
+            // is the lesser evil.
             self.note(Report::UnsafeReclaim {
                 epoch: barrier.epoch,
                 signal: barrier.signal,
             });
+            std::mem::forget(barrier);
             return;
         }
         self.destroy_signal(barrier.signal);
@@ -302,7 +314,7 @@ impl<R: Runtime> Shared<R> {
     }
 
     /// Grants the token to the first ready queue that is still there. For who was told to grant.
-    pub(crate) fn grant(self: &Arc<Self>, contended: bool, guard: &Guard) {
+    pub(crate) fn grant(self: &Arc<Self>, contended: bool, guard: &Guard, after: &mut Aftermath) {
         loop {
             match self.token.grant(&self.slab) {
                 Grant::To(index) => {
@@ -315,7 +327,7 @@ impl<R: Runtime> Shared<R> {
                     return;
                 }
                 Grant::Gone { index, go_on } => {
-                    self.let_go(index, guard);
+                    self.let_go(index, guard, after);
                     if !go_on {
                         return;
                     }
@@ -325,13 +337,28 @@ impl<R: Runtime> Shared<R> {
     }
 
     /// One party is through with a dead queue's cell; the last one makes it free for another.
-    pub(crate) fn let_go(self: &Arc<Self>, index: u32, guard: &Guard) {
+    pub(crate) fn let_go(self: &Arc<Self>, index: u32, guard: &Guard, after: &mut Aftermath) {
         let Some(cell) = self.slab.get(index) else {
             return;
         };
-        if cell.let_go() && cell.leave_generation() {
+        if cell.let_go() {
+            self.free_cell(index, cell, guard, after);
+        }
+    }
+
+    /// Gives a cell that nobody holds to the free ones, a grace period from now.
+    pub(crate) fn free_cell(
+        self: &Arc<Self>,
+        index: u32,
+        cell: &QueueCell,
+        guard: &Guard,
+        after: &mut Aftermath,
+    ) {
+        cell.seat.vacate();
+        if cell.leave_generation() {
             let shared = self.clone();
             self.domain.defer(guard, move || shared.free.push(index));
+            after.deferred = true;
         }
     }
 
@@ -406,24 +433,30 @@ unsafe impl Send for Retired {}
 #[must_use = "callbacks, reports and reclamation wait for `finish`"]
 pub(crate) struct Aftermath {
     pub(crate) ended: Ended,
-    retired: bool,
+    /// Something was deferred and not flushed.
+    pub(crate) deferred: bool,
 }
 
 impl Aftermath {
     pub(crate) const fn new() -> Self {
         Self {
             ended: Ended::new(),
-            retired: false,
+            deferred: false,
         }
     }
 
-    /// Calls what is to be called, and pumps if a barrier was retired.
-    pub(crate) fn finish<R: Runtime>(self, shared: &Shared<R>) {
-        self.ended.call();
-        if self.retired {
+    /// Unpins, reclaims what can be, and calls what is to be called. The caller holds no lock.
+    ///
+    /// The callbacks come last: should one panic, nothing else is left undone.
+    pub(crate) fn finish<R: Runtime>(self, guard: Guard, shared: &Shared<R>) {
+        if self.deferred {
+            Domain::flush(guard);
             shared.domain.pump();
+        } else {
+            drop(guard);
         }
         shared.deliver_reports();
+        self.ended.call();
     }
 }
 

@@ -25,8 +25,9 @@ macro_rules! counters {
 
         /// What a serializer has done so far.
         ///
-        /// Each number is exact; together they are a picture only while nothing happens. None of
-        /// them costs the hot path anything: dispatches and completions are read off the queues.
+        /// Each number is exact while nothing happens; while a queue is being removed its dispatches
+        /// and completions may be missing for a moment. None of them costs the hot path anything:
+        /// dispatches and completions are read off the queues.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Statistics {

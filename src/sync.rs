@@ -130,8 +130,10 @@ impl<T: bytemuck::NoUninit + bytemuck::AnyBitPattern> AtomicState<T> {
     }
 }
 
-/// Locks, also after a panic of another holder: what the mutex guards is left whole by every path
-/// that can unwind (the runtime's calls are made outside of it).
+/// Locks, also after a panic of another holder: of the host's code only [`Runtime::store`] runs
+/// under it, which may not panic.
+///
+/// [`Runtime::store`]: crate::Runtime::store
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> imp_guard::Guard<'_, T> {
     mutex
         .lock()
@@ -171,6 +173,8 @@ pub enum Step {
     ClosedCheck,
     /// Retiring closes the barrier by a compare-exchange from zero tags.
     CloseIfUntagged,
+    /// Retiring waits for the gate, also of a superseded barrier.
+    CloseIfOpen,
     /// A retired barrier is reclaimed by a deferred callback, not at once.
     DeferReclaim,
     /// The armed barrier is in the list before the first queue is stamped.

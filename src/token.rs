@@ -14,7 +14,8 @@
 //! | Idle | 0, then -1 when packet 2 has executed | 1 | `ready` fires: Waiting |
 //! | Waiting | 1 | 1 | popped by a granter: Granted |
 //! | Granted | 1 | 0, then -1 when packet 3 has executed | its kernel completes: Idle |
-//! | Removed | any | any | none |
+//! | Removed | any | any | when all parties have let go of the cell: Vacant |
+//! | Vacant | none | none | the cell's next queue is seated: Idle |
 //!
 //! Each change is one compare-exchange (or, to Removed, one swap) on the seat's state, so whoever
 //! removes, grants or completes at the same time knows who was first. The state carries the
@@ -50,6 +51,8 @@ pub(crate) enum Phase {
     Waiting = 1,
     Granted = 2,
     Removed = 3,
+    /// Nobody has the seat: a call for it is for a queue that does not exist.
+    Vacant = 4,
 }
 
 /// A seat's state: its phase, and the number of its last grant.
@@ -73,7 +76,8 @@ impl State {
             0 => Phase::Idle,
             1 => Phase::Waiting,
             2 => Phase::Granted,
-            _ => Phase::Removed,
+            3 => Phase::Removed,
+            _ => Phase::Vacant,
         }
     }
 }
@@ -100,16 +104,16 @@ const BLOCK: u32 = 2;
 impl Seat {
     pub(crate) fn new() -> Self {
         Self {
-            state: AtomicState::new(State::new(0, Phase::Removed)),
+            state: AtomicState::new(State::new(0, Phase::Vacant)),
             link: AtomicU32::new(NOBODY),
-            taken: AtomicU32::new(0),
+            taken: AtomicU32::new(READY | BLOCK),
             ready: AtomicU64::new(0),
             block: AtomicU64::new(0),
         }
     }
 
     /// Seats a new queue. As for [`QueueCell::adopt`](crate::queue::QueueCell::adopt), nobody of
-    /// the former owner is left, and the cell's generation is published after this.
+    /// the former owner is left, and the queue's progress comes alive after this.
     pub(crate) fn adopt(&self, ready: hsa_signal_t, block: hsa_signal_t) {
         self.ready.store(ready.handle, Ordering::Relaxed);
         self.block.store(block.handle, Ordering::Relaxed);
@@ -119,12 +123,11 @@ impl Seat {
             .swap(State::new(0, Phase::Idle), Ordering::AcqRel);
     }
 
-    /// Undoes [`adopt`](Self::adopt) for a queue that was not registered in the end: its signals
-    /// are destroyed by who made them.
+    /// Everybody has let go of the removed queue. It comes before the generation is left: who sees
+    /// the next generation does not take its seat for a removed one.
     pub(crate) fn vacate(&self) {
-        self.remove();
-        self.ready.store(0, Ordering::Relaxed);
-        self.block.store(0, Ordering::Relaxed);
+        self.state
+            .swap(State::new(0, Phase::Vacant), Ordering::AcqRel);
     }
 
     pub(crate) fn ready(&self) -> hsa_signal_t {

@@ -32,7 +32,7 @@
 //! stamping and publishing is the store-buffering pair of
 //! [`announce`](crate::queue::QueueCell::announce).
 
-use crate::barrier::{Barrier, OnEnd, Outcome};
+use crate::barrier::{Barrier, OnEnd};
 use crate::error::{AddQueueError, SignalError, TransitionError};
 use crate::queue::{CELLS, Mode, QueueCell, QueueId, Word, stamp_increment};
 use crate::runtime::{Runtime, SignalKind};
@@ -162,19 +162,16 @@ impl<R: Runtime> Shared<R> {
     }
 
     /// Makes a queue one of those that transitions stamp. False where the serializer was closed in
-    /// the meantime.
+    /// the meantime: the queue is registered all the same, and has to be removed like any other,
+    /// since its handler is there.
     pub(crate) fn register(&self, id: QueueId, cell: &QueueCell, holds: u32) -> bool {
         let mut t = lock(&self.transitions);
-        if t.closed {
-            return false;
-        }
         cell.tags.provide();
         let stamp = self.start.count;
         cell.adopt(holds, stamp, t.epoch);
         t.queues.push(Registered { id, stamp });
-        drop(t);
         self.counters.queues_added.add(1);
-        true
+        !t.closed
     }
 
     /// Changes to the next epoch, with a barrier in front of it. Returns how many queues it counts,
@@ -203,20 +200,22 @@ impl<R: Runtime> Shared<R> {
         if !stands(Step::PushBeforeStamp) {
             self.link(&barrier);
         }
+        // Superseding leaves the old barrier's gate closed: its last unit is given back when its
+        // last target is moved, or resolved by the queue's completion or death.
         let superseded = t
             .current
             .take()
             .filter(|_| !used || !stands(Step::SupersedeOnlyUnused))
-            .filter(|old| old.settle(Outcome::Superseded, &mut after.ended));
-        let counted = self.count_in_flight(t, &barrier, superseded.as_deref(), guard, after);
-        if let Some(old) = superseded {
-            self.counters.superseded.add(1);
-            if old.close() {
-                self.retire(&old, guard, after);
-            }
+            .filter(|old| old.supersede(&mut after.ended));
+        self.counters
+            .superseded
+            .add(u64::from(superseded.is_some()));
+        let counted = self.count_in_flight(t, &barrier, superseded.as_ref(), guard, after);
+        if let Some(old) = superseded.filter(|old| old.close()) {
+            self.retire(node_of(&old), guard, after);
         }
         if barrier.leave() {
-            self.clear(&barrier, guard, after);
+            self.open(node_of(&barrier), guard, after);
         }
         t.current = Some(barrier.clone());
         self.counters.transitions.add(1);
@@ -231,11 +230,13 @@ impl<R: Runtime> Shared<R> {
         self.counters.barriers.add(1);
         let live = self.counters.barriers_live.add(1);
         self.counters.barriers_live_most.at_least(live);
-        let node = Arc::into_raw(barrier.clone()).cast_mut();
-        // SAFETY: an `Arc`'s pointer is not null. The caller holds the transition lock, so it is
-        // the only pusher, and is pinned; the reference that the list now holds is given up in
-        // `reclaim` after a grace period, or when everything is dropped.
-        unsafe { self.barriers.push(NonNull::new_unchecked(node)) };
+        let node = node_of(barrier);
+        // The reference that the list holds from now on; given up in `reclaim`, or when everything
+        // is dropped.
+        std::mem::forget(barrier.clone());
+        // SAFETY: the caller holds the transition lock, so it is the only pusher, and is pinned;
+        // the list's reference keeps the barrier until a grace period after it was removed.
+        unsafe { self.barriers.push(node) };
     }
 
     /// Stamps every queue. True if one of them dispatched in the epoch that ends.
@@ -261,12 +262,12 @@ impl<R: Runtime> Shared<R> {
     fn count_in_flight(
         self: &Arc<Self>,
         t: &Transitions,
-        barrier: &Barrier,
-        superseded: Option<&Barrier>,
+        barrier: &Arc<Barrier>,
+        superseded: Option<&Arc<Barrier>>,
         guard: &Guard,
         after: &mut Aftermath,
     ) -> usize {
-        let node = NonNull::from(barrier);
+        let node = node_of(barrier);
         let mut counted = 0;
         for q in &t.queues {
             let Some(cell) = self.registered(q) else {
@@ -276,7 +277,10 @@ impl<R: Runtime> Shared<R> {
                 barrier.enter();
                 // SAFETY: the caller holds the transition lock, so it is the only pusher of
                 // targets; `barrier` is not reclaimed while its gate is not at zero.
-                let moved = unsafe { cell.targets().move_last(NonNull::from(old), node) };
+                let moved = unsafe { cell.targets().move_last(node_of(old), node) };
+                if moved && old.leave() {
+                    self.open(node_of(old), guard, after);
+                }
                 if moved && stands(Step::TransferByExchange) {
                     counted += 1;
                     continue;
@@ -308,41 +312,53 @@ impl<R: Runtime> Shared<R> {
             Mode::Disabled => 1,
         };
         let mut signals = Signals::new(self);
-        let mut after = Aftermath::new();
-        let done = loop {
-            {
+        loop {
+            let mut after = Aftermath::new();
+            // Before the lock: pinning may run what others have deferred.
+            let guard = self.domain.pin();
+            let done = {
                 let mut t = lock(&self.transitions);
-                if t.closed {
-                    break Err(TransitionError::ShutDown);
-                }
-                if t.mode() == mode {
-                    break Ok(Transition::Unchanged);
-                }
-                if let Some(reserve) = t.reserve.take() {
-                    signals.spare.push(reserve);
-                }
-                if signals.spare.len() >= wanted {
-                    if mode == Mode::Enabled {
-                        t.reserve = signals.spare.pop();
-                    }
-                    if let Some(signal) = signals.spare.pop() {
-                        let guard = self.domain.pin();
-                        let to = t.epoch.wrapping_add(1);
-                        let (waiting_for, _) =
-                            self.advance(&mut t, to, signal, None, &guard, &mut after);
-                        break Ok(Transition::Changed { waiting_for });
-                    }
-                }
+                self.try_change(&mut t, mode, wanted, &mut signals.spare, &guard, &mut after)
+            };
+            after.finish(guard, self);
+            if let Some(done) = done {
+                drop(signals);
+                self.collect();
+                return done;
             }
             // Signals are made outside of the lock: the runtime has locks of its own.
-            if let Err(e) = signals.create() {
-                break Err(TransitionError::Signal(e));
-            }
-        };
-        drop(signals);
-        after.finish(self);
-        self.collect();
-        done
+            signals.create().map_err(TransitionError::Signal)?;
+        }
+    }
+
+    /// Changes the mode if there are enough spare signals; `None` if there are not.
+    fn try_change(
+        self: &Arc<Self>,
+        t: &mut Transitions,
+        mode: Mode,
+        wanted: usize,
+        spare: &mut Vec<hsa_signal_t>,
+        guard: &Guard,
+        after: &mut Aftermath,
+    ) -> Option<Result<Transition, TransitionError>> {
+        if t.closed {
+            return Some(Err(TransitionError::ShutDown));
+        }
+        if t.mode() == mode {
+            return Some(Ok(Transition::Unchanged));
+        }
+        // There is one in reserve only where the mode is to be turned off, for which it is enough.
+        spare.extend(t.reserve.take());
+        if spare.len() < wanted {
+            return None;
+        }
+        let signal = spare.pop()?;
+        if mode == Mode::Enabled {
+            t.reserve = spare.pop();
+        }
+        let to = t.epoch.wrapping_add(1);
+        let (waiting_for, _) = self.advance(t, to, signal, None, guard, after);
+        Some(Ok(Transition::Changed { waiting_for }))
     }
 
     /// Arms a barrier over all queues. See [`BarrierSet::arm`](crate::BarrierSet::arm).
@@ -351,23 +367,31 @@ impl<R: Runtime> Shared<R> {
             .create_signal(SignalKind::Barrier, 1)
             .map_err(TransitionError::Signal)?;
         let mut after = Aftermath::new();
+        // Before the lock: pinning may run what others have deferred.
+        let guard = self.domain.pin();
         let armed = {
             let mut t = lock(&self.transitions);
-            if t.closed {
-                drop(t);
-                self.destroy_signal(signal);
-                return Err(TransitionError::ShutDown);
-            }
-            let guard = self.domain.pin();
             // The epoch stays even: a barrier alone serializes nothing.
             let to = t.epoch.wrapping_add(2);
-            self.advance(&mut t, to, signal, Some(on_end), &guard, &mut after)
-                .1
+            (!t.closed).then(|| {
+                self.advance(&mut t, to, signal, Some(on_end), &guard, &mut after)
+                    .1
+            })
         };
-        after.finish(self);
+        after.finish(guard, self);
+        if armed.is_none() {
+            self.destroy_signal(signal);
+        }
         self.collect();
-        Ok(armed)
+        armed.ok_or(TransitionError::ShutDown)
     }
+}
+
+/// The pointer by which the list and the queues' entries know a barrier. It is good for giving the
+/// list's reference back.
+fn node_of(barrier: &Arc<Barrier>) -> NonNull<Barrier> {
+    // SAFETY: an `Arc`'s pointer is not null.
+    unsafe { NonNull::new_unchecked(Arc::as_ptr(barrier).cast_mut()) }
 }
 
 /// Barrier signals that were created and are not in use yet. What is left over is destroyed.

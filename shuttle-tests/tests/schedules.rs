@@ -76,13 +76,6 @@ fn r2_completion_against_transition() {
                 &["a transition packet waits for ever", "a barrier never goes"],
             ),
             (
-                Step::ArmingUnit,
-                &[
-                    "a kernel of a new mode overlaps one of the old",
-                    "a barrier never goes",
-                ],
-            ),
-            (
                 Step::DueTakenFirst,
                 &["a transition packet waits for ever", "a barrier never goes"],
             ),

@@ -29,6 +29,8 @@ mod superseded_against_completion;
 #[cfg(hsa_serializer_loom)]
 mod superseded_against_dispatch;
 #[cfg(hsa_serializer_loom)]
+mod superseded_against_removal;
+#[cfg(hsa_serializer_loom)]
 mod tag_against_retirement;
 #[cfg(hsa_serializer_loom)]
 mod two_readies;
@@ -44,6 +46,7 @@ fn main() -> std::process::ExitCode {
         &clear_against_removed_tag::MODEL,
         &superseded_against_dispatch::MODEL,
         &superseded_against_completion::MODEL,
+        &superseded_against_removal::MODEL,
         &due_of_two_publishers::MODEL,
         &removal_against_dispatch::MODEL,
         &removal_against_transition::MODEL,
