@@ -7,8 +7,7 @@
 //! cargo run --release --example pause_resume -- --retire eager
 //! ```
 //!
-//! Exit codes: 0 all is well; 1 something happened that must not happen; 2 bad arguments; 3 it
-//! hangs; 4 it went well and has tested nothing.
+//! What it exits with stands in `--help`.
 
 use clap::{Parser, ValueEnum};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
@@ -17,11 +16,25 @@ use harness::{Failed, Load, Run, Serializing, SoftRuntime};
 use indicatif::{ProgressBar, ProgressStyle};
 use softgpu::{SignalView, Stuck, Violation, Waits};
 use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// Prints a line to standard error. Whoever closed that does not want it.
+macro_rules! complain {
+    ($($text:tt)*) => {
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    };
+}
+
 /// Resumes and pauses a profiler while kernels are in flight.
 #[derive(Parser)]
+#[command(
+    version,
+    after_help = "Exit codes: 0 all is well; 1 something happened that must not \
+    happen; 2 bad arguments; 3 it hangs; 4 it went well, but something that it is to try never \
+    happened"
+)]
 struct Arguments {
     /// Queues of the application.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=128))]
@@ -35,7 +48,7 @@ struct Arguments {
     /// Threads of the application.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: u16,
-    /// Every choice is drawn from it; the whole run is, with --virtual.
+    /// Seeds all choices; with --virtual the whole run repeats exactly.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Virtual time on one thread instead of real time on many.
@@ -156,16 +169,23 @@ fn print_table(run: &Run, free: &Run) {
     if let Some(column) = table.column_mut(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    println!("{table}");
-    println!("* from being submitted to its end being reported, less the time it runs by itself");
-    println!(
-        "took {}, unserialized {}",
+    let clock = if run.trace.is_some() {
+        "virtual time"
+    } else {
+        "took"
+    };
+    let mut text = format!(
+        "{table}\n\
+         * from being submitted to its end being reported, less the time it runs by itself\n\
+         {clock}: {}, unserialized {}\n",
         seconds(run.took),
         seconds(free.took)
     );
     if let Some(trace) = run.trace {
-        println!("hash of all that happened: {trace:016x}");
+        text += &format!("hash of all that happened: {trace:016x}\n");
     }
+    // Whoever closed the output does not want it.
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 fn waits(times: &harness::WaitTimes) -> String {
@@ -197,18 +217,24 @@ fn judge(run: &Run, free: &Run, drains: bool) -> ExitCode {
         return ExitCode::from(1);
     }
     if let Some(counter) = run.untested(drains) {
-        say("tested nothing", format!("the number of {counter} is 0"));
+        say(
+            "it went well, but this run has not tried everything",
+            format!("{counter}: 0"),
+        );
         return ExitCode::from(4);
     }
     if free.kernels.most_running < 2 {
-        say("tested nothing", "unserialized kernels did not overlap");
+        say(
+            "it went well, but this run has not tried everything",
+            "the same load unserialized did not overlap",
+        );
         return ExitCode::from(4);
     }
     ExitCode::SUCCESS
 }
 
 fn say(what: &str, text: impl Display) {
-    eprintln!("{what}: {text}");
+    complain!("{what}: {text}");
 }
 
 fn explain(failed: Failed) -> ExitCode {
@@ -230,7 +256,7 @@ fn explain(failed: Failed) -> ExitCode {
             // They wait for kernels that will never run, and say nothing more.
             waits.handlers.clear();
             waits.more_handlers = 0;
-            eprintln!("\nWho waits for whom, {waits}");
+            complain!("\nWho waits for whom, {waits}");
             ExitCode::from(3)
         }
     }
@@ -246,25 +272,29 @@ fn name_the_fault(stuck: &Stuck, run: &Run) {
             let Waits::Barrier(_, signals) = &wait.waits else {
                 continue;
             };
-            let lives = written_for(run, wait);
             let of_barrier =
                 |view: &&SignalView| recycled || view.label.starts_with("transition barrier");
             let Some(view) = signals.iter().find(of_barrier) else {
                 continue;
             };
+            let now = view.history.last().map_or(0, |event| event.generation);
+            let lives = written_for(run, wait).map(|written| (written, now));
             if lives.is_some() != recycled {
                 continue;
             }
-            eprintln!(
+            complain!(
                 "\n{} packet {} waits for signal {:#x}, which belongs to {}.",
-                wait.queue, wait.packet, view.signal.handle, view.label
+                wait.queue,
+                wait.packet,
+                view.signal.handle,
+                view.label
             );
-            eprintln!("{}", why(lives, any));
+            complain!("{}", why(lives, any));
             if !told.contains(&view.signal) {
                 told.push(view.signal);
-                eprintln!("The lives of the handle:");
+                complain!("The lives of the handle:");
                 for event in &view.history {
-                    eprintln!("  {event}");
+                    complain!("  {event}");
                 }
             }
         }
@@ -274,34 +304,31 @@ fn name_the_fault(stuck: &Stuck, run: &Run) {
 /// Why a packet's signal is not going to be 0.
 fn why(lives: Option<(u64, u64)>, others_recycled: bool) -> String {
     match lives {
-        Some((written, found)) => format!(
+        Some((written, now)) => format!(
             "When the packet was written, the handle was in its life number {written}; that signal \
-             was destroyed, and its\nhandle is in its life number {found} now, armed for somebody \
-             else (R0)."
+             was destroyed, and its\nhandle is in its life number {now} now, armed for somebody \
+             else."
         ),
         None if others_recycled => {
             "That barrier waits for kernels behind the packets named above.".to_owned()
         }
         None => {
             "It was written for that very barrier, which waits for a kernel that stands behind \
-                 such a packet (R1),\nor for one whose end had been reported before it was counted \
-                 (R2)."
+                 such a packet,\nor for one whose end had been reported before it was counted."
                 .to_owned()
         }
     }
 }
 
-/// The life that a packet's handle was in when the packet was written, and the one in which the
-/// processor found it; `None` if it is the same.
-fn written_for(run: &Run, wait: &softgpu::Wait) -> Option<(u64, u64)> {
+/// The life that a packet's handle was in when the packet was written; `None` if it is the same.
+fn written_for(run: &Run, wait: &softgpu::Wait) -> Option<u64> {
     run.examples.iter().find_map(|violation| match violation {
         Violation::StalePacket {
             queue,
             packet,
             written,
-            found,
             ..
-        } if (*queue, *packet) == (wait.queue, wait.packet) => Some((*written, *found)),
+        } if (*queue, *packet) == (wait.queue, wait.packet) => Some(*written),
         _ => None,
     })
 }

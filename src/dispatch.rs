@@ -76,8 +76,11 @@ pub struct Dispatch {
     /// How many packets at the start of the caller's array have to be written in front of the
     /// caller's own, in order.
     pub packets: usize,
-    /// Whether the kernel is serialized. If so, the kernel's packet and the last packet of the
-    /// batch need the barrier bit, and the ticket is completed when that last packet has.
+    /// Whether the kernel is serialized. If so, the kernel's packet and the last packet of its
+    /// *group* need the barrier bit. The group is the injected packets, the caller's packets that
+    /// belong in front of this kernel, the kernel, and the caller's packets that belong behind it:
+    /// not the interceptor's whole batch, which may hold several kernels. The ticket is completed
+    /// when the group's last packet has.
     pub serialized: bool,
 }
 

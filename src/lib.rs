@@ -1,4 +1,43 @@
-#![doc = include_str!("../README.md")]
+//! Lets one kernel at a time run on an AMD GPU, and switches that on and off while kernels are in
+//! flight. For profilers that intercept HSA queues.
+//!
+//! **It has never run on AMD hardware.** [`docs::verification`] says what is known of it, and by
+//! what.
+//!
+//! # Where to start
+//! - What a host does, in order: [`docs::integrating`].
+//! - How it works, and why that is enough: [`docs::algorithm`].
+//! - The terms, when to use it and when not, and what is lock-free: the README.
+//!
+//! | | |
+//! |---|---|
+//! | [`Serializer`] | one for each agent: on, off, completions, ready queues, queues that are gone |
+//! | [`Queue`], [`Dispatch`], [`Ticket`] | the dispatching half of a queue, what a dispatch has to do, its receipt |
+//! | [`Runtime`] | what the host gives: five functions over HSA's, and a sink for reports |
+//! | [`BarrierSet`] | barriers by themselves, without serialization |
+//! | [`Domain`] | reclamation, explained to who knows HSA and to who knows crossbeam |
+//!
+//! # Example
+//! ```
+//! use hsa_serializer::{AqlPacket, MAX_PACKETS, Serializer};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A runtime of plain integers; a host implements `Runtime` over HSA.
+//! let serializer = Serializer::new(hsa_serializer::doc_runtime::Host::default());
+//! let mut queue = serializer.add_queue()?;
+//! let mut inject = [AqlPacket::INVALID; MAX_PACKETS];
+//!
+//! let dispatch = queue.dispatch(&mut inject)?;
+//! assert_eq!(dispatch.packets, 0); // kernels run as they like
+//! serializer.complete(dispatch.ticket)?;
+//!
+//! serializer.enable()?;
+//! let dispatch = queue.dispatch(&mut inject)?;
+//! assert!(dispatch.serialized);
+//! dispatch.ticket.abandon(); // this example has no GPU to run it
+//! serializer.queue_destroyed(queue.id())?;
+//! # Ok(()) }
+//! ```
 
 mod barrier;
 mod barrier_set;
@@ -22,6 +61,11 @@ mod transition;
 pub mod doc_runtime;
 pub mod docs;
 
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use barrier::Outcome;
 pub use barrier_set::{BarrierHandle, BarrierSet, Drain};
 pub use dispatch::{Dispatch, Queue};
@@ -30,7 +74,7 @@ pub use error::{
     AddQueueError, CompleteError, CompleteErrorReason, DispatchError, SignalError, TransitionError,
     UnknownQueue,
 };
-pub use hsa_sys::{AqlPacket, hsa_signal_t, hsa_status_t};
+pub use hsa_sys::{AqlPacket, hsa_signal_t, hsa_signal_value_t, hsa_status_t};
 pub use packet::MAX_PACKETS;
 pub use queue::{Mode, QueueId};
 pub use runtime::{Handler, Misuse, Report, Runtime, SignalKind};

@@ -9,8 +9,7 @@ use hsa_sys::{AqlPacket, FenceScope, PacketType, header, hsa_barrier_and_packet_
 /// The most packets that one dispatch can inject. The caller's array must have at least this many
 /// elements.
 ///
-/// Today a dispatch injects three at the most (transition, ready, block); the fourth is kept for
-/// the marker of a queue whose earlier work is not known.
+/// Today a dispatch injects three at the most (transition, ready, block); the fourth is reserved.
 pub const MAX_PACKETS: usize = 4;
 
 /// Waits for a barrier's signal, once in front of a queue's first dispatch after a transition.

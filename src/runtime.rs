@@ -94,7 +94,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// Registers an asynchronous handler on a queue's `ready` signal with the condition *equal to
     /// -1* (`hsa_amd_signal_async_handler`), which calls [`Serializer::ready`] with `queue` and
     /// returns what that says. Register the id by value, never a pointer: a late call must find
-    /// out for itself that its queue has gone.
+    /// out for itself that its queue has gone. A runtime reaches its serializer through a
+    /// [`WeakSerializer`](crate::WeakSerializer).
+    ///
+    /// Hold no lock while calling `ready`: it may destroy signals, the `ready` signal of the very
+    /// handler that is running among them.
     ///
     /// # Errors
     /// The runtime's status; the queue is then not added.

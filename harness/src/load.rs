@@ -137,10 +137,13 @@ impl Run {
             ("tags handed out", c.tags),
             ("handles recycled", self.signals.recycled),
             (
-                "deferred retirements",
+                "retired after their drain",
                 c.retired_after_drain + u64::from(!drains),
             ),
-            ("contended tokens", c.grants_contended),
+            (
+                "grants that waited for the token (two queues at the least)",
+                c.grants_contended,
+            ),
         ]
         .into_iter()
         .find_map(|(name, count)| (count == 0).then_some(name))
