@@ -198,7 +198,9 @@ const STARTS: [(u32, u64); 8] = [
 ];
 
 impl Setup {
-    pub(crate) fn of(choice: u8, seed: u8) -> Self {
+    /// The setup that two numbers stand for.
+    #[must_use]
+    pub fn of(choice: u8, seed: u8) -> Self {
         Self {
             kind: if choice & 0b11 == 3 {
                 Kind::BarrierSet
@@ -237,7 +239,8 @@ impl Shape {
 
 impl Operation {
     /// The operation that three numbers stand for. The ranges are the weights.
-    pub(crate) fn of(kind: u8, a: u8, b: u8) -> Self {
+    #[must_use]
+    pub fn of(kind: u8, a: u8, b: u8) -> Self {
         match kind {
             0..=5 => Self::Collect,
             6..=14 => Self::AddQueue(None),
