@@ -296,8 +296,9 @@ impl<R: Runtime> Shared<R> {
 
     /// Destroys a retired barrier's signal and gives up the list's reference to it.
     fn reclaim(&self, retired: Retired) {
-        // SAFETY: the pointer is that of `Arc::as_ptr`. The list held one reference (see `link`), and the barrier was
-        // unlinked a grace period ago: nobody reaches it any more through the list or an entry.
+        // SAFETY: the pointer is that of `Arc::as_ptr`. The list held one reference (see `link`), and
+        // the barrier was unlinked a grace period ago: nobody reaches it any more through the list or
+        // an entry.
         let barrier = unsafe { Arc::from_raw(retired.0.as_ptr().cast_const()) };
         if !barrier.life().is_safe_to_destroy() {
             // A closed barrier stays safe to destroy, so this can't be. Were it so, leaving it alone

@@ -362,6 +362,8 @@ impl<R: Runtime> Shared<R> {
     }
 
     /// Arms a barrier over all queues. See [`BarrierSet::arm`](crate::BarrierSet::arm).
+    ///
+    /// A barrier set is never shut down.
     pub(crate) fn arm(self: &Arc<Self>, on_end: OnEnd) -> Result<Arc<Barrier>, TransitionError> {
         let signal = self
             .create_signal(SignalKind::Barrier, 1)
@@ -369,21 +371,15 @@ impl<R: Runtime> Shared<R> {
         let mut after = Aftermath::new();
         // Before the lock: pinning may run what others have deferred.
         let guard = self.domain.pin();
-        let armed = {
+        let (_, barrier) = {
             let mut t = lock(&self.transitions);
             // The epoch stays even: a barrier alone serializes nothing.
             let to = t.epoch.wrapping_add(2);
-            (!t.closed).then(|| {
-                self.advance(&mut t, to, signal, Some(on_end), &guard, &mut after)
-                    .1
-            })
+            self.advance(&mut t, to, signal, Some(on_end), &guard, &mut after)
         };
         after.finish(guard, self);
-        if armed.is_none() {
-            self.destroy_signal(signal);
-        }
         self.collect();
-        armed.ok_or(TransitionError::ShutDown)
+        Ok(barrier)
     }
 }
 

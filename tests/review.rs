@@ -21,6 +21,8 @@ struct Counts {
     created: AtomicU64,
     destroyed: AtomicU64,
     on_watch: OnceLock<Hook>,
+    /// A handle that goes while a `ready` signal is exchanged.
+    goes: Mutex<Option<Serializer<Bare>>>,
 }
 
 impl Runtime for Bare {
@@ -37,6 +39,8 @@ impl Runtime for Bare {
     fn store(&self, _: hsa_signal_t, _: i64) {}
 
     fn compare_exchange(&self, _: hsa_signal_t, _: i64, _: i64) -> i64 {
+        let goes = self.0.goes.lock().unwrap().take();
+        drop(goes);
         0
     }
 
@@ -248,4 +252,14 @@ fn a_weak_handle_that_was_the_last_says_drop() {
     assert_eq!(weak.ready(id), Handler::Drop);
     assert!(weak.upgrade().is_none());
     assert_eq!(host.live_signals(), 0);
+
+    // Every other handle goes while `ready` runs: its signal goes with the one that `ready` had.
+    let bare = Bare::default();
+    let builder = Serializer::<Bare>::builder().domain(Domain::new());
+    let s = builder.build(bare.clone());
+    let (weak, id) = (s.downgrade(), s.add_queue().unwrap().id());
+    assert_eq!(weak.ready(id), Handler::Keep);
+    *bare.0.goes.lock().unwrap() = Some(s);
+    assert_eq!(weak.ready(id), Handler::Drop);
+    assert_eq!(bare.0.destroyed.load(Ordering::Relaxed), 2);
 }
