@@ -7,6 +7,10 @@
 
 use hsa_sys::{AqlPacket, hsa_kernel_dispatch_packet_t, hsa_signal_t};
 
+/// `reserved0` of a packet whose other fields say what its kernel does, so that the emulation below
+/// AMD's runtime can tell it from a packet that names code. HSA wants 0 there and reads it nowhere.
+pub const MAGIC: u16 = 0x50f7;
+
 /// How long a kernel runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
@@ -140,6 +144,7 @@ impl Kernel {
         let packet = AqlPacket::from(hsa_kernel_dispatch_packet_t {
             private_segment_size: value as u32,
             group_segment_size: stored as u32,
+            reserved0: MAGIC,
             kernel_object: u64::from(self.id) << 32 | ends << 8 | runs,
             kernarg_address: argument,
             reserved2: signal.handle,
@@ -151,6 +156,14 @@ impl Kernel {
         } else {
             packet
         }
+    }
+
+    /// Whether the packet says by [`MAGIC`] that its fields describe a kernel.
+    #[must_use]
+    pub fn is_described(packet: &AqlPacket) -> bool {
+        packet
+            .as_kernel_dispatch()
+            .is_some_and(|fields| fields.reserved0 == MAGIC)
     }
 
     /// What the packet's kernel does; `None` if it is no kernel dispatch.

@@ -35,13 +35,14 @@
 //! |---|---|
 //! | `gpu` | the machine and its handle |
 //! | `virtual_time`, `threads` | the two ways to run it |
-//! | `queue`, `ring`, `processor`, `kernel` | the way of a packet |
+//! | `queue`, `ring`, [`processor`], `bus`, `kernel` | the way of a packet |
 //! | `signal`, `history`, `handler` | signals, what became of them, who hears of them |
 //! | `witness`, `period`, `violation` | the checks |
 //! | `report` | who waits for whom |
 //! | `fault`, `dice`, `clock`, `wake`, `shared` | what the others stand on |
 #![forbid(unsafe_code)]
 
+mod bus;
 mod clock;
 mod dice;
 mod fault;
@@ -50,7 +51,7 @@ mod handler;
 mod history;
 mod kernel;
 mod period;
-mod processor;
+pub mod processor;
 mod queue;
 mod report;
 mod ring;
@@ -66,7 +67,7 @@ pub use fault::{Failure, FaultPlan, Faults};
 pub use gpu::{Config, Gpu};
 pub use handler::HandlerStats;
 pub use history::{Event, What};
-pub use kernel::{Ends, Kernel, Runs};
+pub use kernel::{Ends, Kernel, MAGIC, Runs};
 pub use queue::{Interceptor, Queue, QueueConfig, QueueState};
 pub use report::{SignalView, Stuck, Wait, Waits};
 pub use signal::{SignalKind, SignalPool, SignalStats};

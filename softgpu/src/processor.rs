@@ -3,40 +3,127 @@
 //! It takes packets in order. Kernels run beside one another once launched, and end in any order.
 //! A packet with the barrier bit waits until all earlier ones of the queue have completed; a
 //! barrier-AND or barrier-OR waits for its signals; nothing behind a packet that waits is launched.
-//! It is only ever driven under the queue's processor lock, by steps of virtual time or by the
-//! queue's own thread.
+//!
+//! It knows rings, signals and time only through a [`Bus`], so that the same processor runs the
+//! emulated queues of this crate and the queues that AMD's runtime keeps in real memory. It is
+//! driven by its owner, one step at a time, under whatever lock guards it.
 
 use crate::kernel::{Ends, Kernel, Runs};
-use crate::queue::QueueState;
-use crate::ring::{Meta, Ring};
-use crate::shared::Shared;
-use crate::violation::{KernelView, QueueId, Violation};
-use hsa_sys::{AqlPacket, PacketType, hsa_agent_t, hsa_signal_t};
+use hsa_sys::{AqlPacket, PacketType, hsa_signal_t};
+use std::fmt;
+
+/// What stands at a ring's read index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// Nothing: the queue does not run any more.
+    Stopped,
+    /// Nothing: all packets were taken.
+    Empty,
+    /// A slot that was reserved, but not published or not rung for.
+    Unpublished,
+    /// The packet of this index.
+    Packet(u64),
+}
+
+/// A packet, where a processor tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At<'a, M> {
+    /// Its index in the queue.
+    pub index: u64,
+    /// Its 64 bytes.
+    pub packet: &'a AqlPacket,
+    /// What is remembered of it.
+    pub mark: M,
+}
+
+/// What a packet processor works on: one queue's ring, the signals, a clock, and the checks.
+pub trait Bus {
+    /// What is remembered of a packet beside its 64 bytes, until it has ended.
+    type Mark: Copy + fmt::Debug;
+
+    /// Nanoseconds since some start.
+    fn now(&self) -> u64;
+
+    /// What stands at the read index.
+    fn head(&self) -> Head;
+
+    /// The packet at an index that [`head`](Self::head) gave, and its mark.
+    fn packet(&self, index: u64) -> (AqlPacket, Self::Mark);
+
+    /// Gives the slot at the read index back: its header becomes INVALID, then the index goes on.
+    fn consume(&self);
+
+    /// What the kernel of a dispatch packet does; `None` for any other packet.
+    fn kernel(&self, packet: &AqlPacket) -> Option<Kernel>;
+
+    /// A signal's value, for a packet that waits for it or a kernel that polls it.
+    fn peek(&self, signal: hsa_signal_t) -> i64;
+
+    /// A kernel writes a signal, or stores the value of its bad end.
+    fn store(&self, signal: hsa_signal_t, value: i64);
+
+    /// A packet that started at this time has completed: subtracts 1.
+    fn complete(&self, signal: hsa_signal_t, started: u64);
+
+    /// The packet at the head is looked at, perhaps not for the first time.
+    fn looked_at(&self, at: At<'_, Self::Mark>) {
+        let _ = at;
+    }
+
+    /// A packet that is no kernel is launched, and over.
+    fn passed(&self, at: At<'_, Self::Mark>) {
+        let _ = at;
+    }
+
+    /// A kernel starts.
+    fn started(&self, at: At<'_, Self::Mark>, id: u32, now: u64);
+
+    /// A kernel has ended, and no signal tells of it yet.
+    fn finished(&self, at: At<'_, Self::Mark>);
+
+    /// A kernel will never end: its queue has stopped.
+    fn lost(&self, index: u64);
+}
 
 /// A kernel under way.
 #[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) packet: u64,
-    pub(crate) id: u32,
-    pub(crate) runs: Runs,
+pub struct Running<M> {
+    /// Its packet's index.
+    pub packet: u64,
+    /// Its number.
+    pub id: u32,
+    /// How long it runs.
+    pub runs: Runs,
     ends: Ends,
     writes: Option<(hsa_signal_t, i32)>,
-    pub(crate) completion: hsa_signal_t,
-    meta: Meta,
+    copy: AqlPacket,
+    mark: M,
+    started: u64,
     /// When it may end; `None` where that depends on something else.
     deadline: Option<u64>,
 }
 
-impl Running {
+impl<M: Copy> Running<M> {
+    /// Its packet.
+    fn at(&self) -> At<'_, M> {
+        At {
+            index: self.packet,
+            packet: &self.copy,
+            mark: self.mark,
+        }
+    }
+
     /// Whether its end writes this signal.
-    pub(crate) fn signals(&self, signal: hsa_signal_t) -> bool {
-        self.completion == signal || self.writes.is_some_and(|(written, _)| written == signal)
+    #[must_use]
+    pub fn signals(&self, signal: hsa_signal_t) -> bool {
+        self.copy.completion_signal() == signal
+            || self.writes.is_some_and(|(written, _)| written == signal)
     }
 }
 
 /// Why the next packet can't be launched now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Blocked {
+pub enum Blocked {
     /// The queue does not run any more.
     Stopped,
     /// There is none.
@@ -53,7 +140,8 @@ pub(crate) enum Blocked {
 
 /// What a launch or an end did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
+    /// The packet or kernel is over.
     Went,
     /// The kernel faulted; its queue is to be stopped.
     Fault,
@@ -61,72 +149,50 @@ pub(crate) enum Outcome {
 
 /// The state of one queue's packet processor.
 #[derive(Debug)]
-pub(crate) struct Processor {
-    queue: QueueId,
-    agent: hsa_agent_t,
+pub struct Processor<M> {
     most_running: usize,
-    pub(crate) running: Vec<Running>,
-    /// Packets of a type that HSA does not name, or its vendor does.
-    pub(crate) foreign: u64,
+    running: Vec<Running<M>>,
+    foreign: u64,
 }
 
-impl Processor {
-    pub(crate) fn new(queue: QueueId, agent: hsa_agent_t, most_running: usize) -> Self {
+impl<M: Copy + fmt::Debug> Processor<M> {
+    /// One that runs at most so many kernels at a time.
+    #[must_use]
+    pub fn new(most_running: usize) -> Self {
         Self {
-            queue,
-            agent,
             most_running,
             running: Vec::new(),
             foreign: 0,
         }
     }
 
-    /// Reports, once a packet, a signal that is not the one it was written with.
-    fn check(&self, shared: &Shared, packet: &AqlPacket, index: u64, meta: &mut Meta) {
-        if meta.told {
-            return;
-        }
-        for (signal, written) in signals(packet).into_iter().zip(meta.generations) {
-            if signal.is_null() {
-                continue;
-            }
-            let (found, alive) = shared.signals.generation(signal);
-            if !alive || found != written {
-                meta.told = true;
-                shared.violations.add(Violation::StalePacket {
-                    queue: self.queue,
-                    packet: index,
-                    signal,
-                    written,
-                    found,
-                    alive,
-                });
-                return;
-            }
-        }
+    /// The kernels under way.
+    #[must_use]
+    pub fn running(&self) -> &[Running<M>] {
+        &self.running
+    }
+
+    /// Packets that were neither kernels nor barriers.
+    #[must_use]
+    pub fn foreign(&self) -> u64 {
+        self.foreign
     }
 
     /// Whether the packet at the read index could be launched, and if not, why.
-    pub(crate) fn blocked(
-        &self,
-        shared: &Shared,
-        ring: &Ring,
-        state: QueueState,
-    ) -> Option<Blocked> {
-        if state != QueueState::Active {
-            return Some(Blocked::Stopped);
-        }
-        if !ring.has_packet() {
-            let empty = ring.read_index() >= ring.write_index();
-            return Some(if empty {
-                Blocked::Empty
-            } else {
-                Blocked::Unpublished
-            });
-        }
-        let index = ring.read_index();
-        let packet = ring.packet(index);
-        self.check(shared, &packet, index, &mut ring.meta(index));
+    #[must_use]
+    pub fn blocked<B: Bus<Mark = M>>(&self, bus: &B) -> Option<Blocked> {
+        let index = match bus.head() {
+            Head::Stopped => return Some(Blocked::Stopped),
+            Head::Empty => return Some(Blocked::Empty),
+            Head::Unpublished => return Some(Blocked::Unpublished),
+            Head::Packet(index) => index,
+        };
+        let (packet, mark) = bus.packet(index);
+        bus.looked_at(At {
+            index,
+            packet: &packet,
+            mark,
+        });
         if packet.barrier_bit() && !self.running.is_empty() {
             return Some(Blocked::Earlier(self.running.len()));
         }
@@ -135,7 +201,7 @@ impl Processor {
             return Some(Blocked::Full(self.running.len()));
         }
         let deps = packet.dependencies()?;
-        let met = |signal: &hsa_signal_t| shared.signals.peek(*signal) == 0;
+        let met = |signal: &hsa_signal_t| bus.peek(*signal) == 0;
         let named = || deps.into_iter().filter(|signal| !signal.is_null());
         let waits = match kind? {
             PacketType::BarrierAnd => !named().all(|signal| met(&signal)),
@@ -144,50 +210,35 @@ impl Processor {
         waits.then(|| Blocked::Signals(kind.unwrap_or(PacketType::BarrierAnd), named().collect()))
     }
 
-    /// Launches the packet at the read index, which must not be blocked; gives its index.
-    pub(crate) fn launch(&mut self, shared: &Shared, ring: &Ring) -> u64 {
-        let index = ring.read_index();
-        let packet = ring.packet(index);
-        let meta = *ring.meta(index);
-        ring.consume();
-        if let Some(kernel) = Kernel::of(&packet) {
-            self.start(shared, index, &packet, kernel, meta);
-        } else {
-            let barrier = packet.dependencies().is_some();
-            self.foreign += u64::from(!barrier);
-            complete(shared, packet.completion_signal(), None);
-        }
-        index
-    }
-
-    fn start(
-        &mut self,
-        shared: &Shared,
-        index: u64,
-        packet: &AqlPacket,
-        kernel: Kernel,
-        meta: Meta,
-    ) {
-        let (id, runs, ends, writes) = kernel.parts();
-        let started = shared.clock.now();
-        let view = KernelView {
-            queue: self.queue,
-            packet: index,
-            id,
-            started,
-            periods: meta.periods.unwrap_or_default(),
+    /// Launches the packet at this index, which must be the head and not blocked.
+    pub fn launch<B: Bus<Mark = M>>(&mut self, bus: &B, index: u64) {
+        let (packet, mark) = bus.packet(index);
+        bus.consume();
+        let at = At {
+            index,
+            packet: &packet,
+            mark,
         };
-        shared
-            .witness
-            .started(self.agent, view, meta.periods.is_some());
+        let started = bus.now();
+        let Some(kernel) = bus.kernel(&packet) else {
+            self.foreign += u64::from(packet.dependencies().is_none());
+            bus.passed(at);
+            if !packet.completion_signal().is_null() {
+                bus.complete(packet.completion_signal(), started);
+            }
+            return;
+        };
+        let (id, runs, ends, writes) = kernel.parts();
+        bus.started(at, id, started);
         self.running.push(Running {
             packet: index,
             id,
             runs,
             ends,
             writes,
-            completion: packet.completion_signal(),
-            meta,
+            copy: packet,
+            mark,
+            started,
             deadline: match runs {
                 Runs::For(nanoseconds) => Some(started.saturating_add(nanoseconds)),
                 Runs::Until(_) | Runs::Forever => None,
@@ -196,109 +247,60 @@ impl Processor {
     }
 
     /// Whether this kernel could end at this time.
-    pub(crate) fn may_end(&self, shared: &Shared, place: usize, now: u64) -> bool {
+    #[must_use]
+    pub fn may_end<B: Bus<Mark = M>>(&self, bus: &B, place: usize, now: u64) -> bool {
         let kernel = &self.running[place];
         match kernel.runs {
             Runs::For(_) => kernel.deadline.is_some_and(|deadline| deadline <= now),
-            Runs::Until(signal) => shared.signals.peek(signal) < 1,
+            Runs::Until(signal) => bus.peek(signal) < 1,
             Runs::Forever => false,
         }
     }
 
     /// When the first of the kernels that are still to run may end, later than `now`.
-    pub(crate) fn next_deadline(&self, now: u64) -> Option<u64> {
+    #[must_use]
+    pub fn next_deadline(&self, now: u64) -> Option<u64> {
         let deadlines = self.running.iter().filter_map(|kernel| kernel.deadline);
         deadlines.filter(|deadline| *deadline > now).min()
     }
 
     /// Ends a kernel.
-    pub(crate) fn end(&mut self, shared: &Shared, place: usize) -> Outcome {
-        let mut kernel = self.running.swap_remove(place);
+    pub fn end<B: Bus<Mark = M>>(&mut self, bus: &B, place: usize) -> Outcome {
+        let kernel = self.running.swap_remove(place);
         if kernel.ends == Ends::Fault {
-            self.lose(shared, &kernel);
+            bus.lost(kernel.packet);
             return Outcome::Fault;
         }
-        if !kernel.completion.is_null() && !kernel.meta.told {
-            let (found, alive) = shared.signals.generation(kernel.completion);
-            let written = kernel.meta.generations[5];
-            if !alive || found != written {
-                kernel.meta.told = true;
-                shared.violations.add(Violation::StalePacket {
-                    queue: self.queue,
-                    packet: kernel.packet,
-                    signal: kernel.completion,
-                    written,
-                    found,
-                    alive,
-                });
+        // Before any signal tells that it has ended: whoever hears of it may start the next one.
+        bus.finished(kernel.at());
+        if let Some((signal, value)) = kernel.writes {
+            bus.store(signal, i64::from(value));
+        }
+        let completion = kernel.copy.completion_signal();
+        if !completion.is_null() {
+            match kernel.ends {
+                Ends::Badly(value) => bus.store(completion, i64::from(value)),
+                Ends::Well | Ends::Fault => bus.complete(completion, kernel.started),
             }
         }
-        // Before any signal tells that it has ended: whoever hears of it may start the next one.
-        shared
-            .witness
-            .finished(self.agent, self.queue, kernel.packet, false);
-        if let Some((signal, value)) = kernel.writes {
-            shared.signals.store(signal, i64::from(value));
-        }
-        let value = match kernel.ends {
-            Ends::Badly(value) => Some(i64::from(value)),
-            Ends::Well | Ends::Fault => None,
-        };
-        complete(shared, kernel.completion, value);
         Outcome::Went
     }
 
-    fn lose(&self, shared: &Shared, kernel: &Running) {
-        shared
-            .witness
-            .finished(self.agent, self.queue, kernel.packet, true);
-    }
-
     /// The queue stopped: its kernels never complete.
-    pub(crate) fn abandon(&mut self, shared: &Shared) {
+    pub fn abandon<B: Bus<Mark = M>>(&mut self, bus: &B) {
         for kernel in std::mem::take(&mut self.running) {
-            self.lose(shared, &kernel);
+            bus.lost(kernel.packet);
         }
-    }
-
-    /// Drops all packets that were not launched; says how many.
-    ///
-    /// Where they were `executable`, a signal that one of them refers to was due to live until now,
-    /// so they are checked, too.
-    pub(crate) fn drop_packets(&mut self, shared: &Shared, ring: &Ring, executable: bool) -> u64 {
-        let mut dropped = 0;
-        while ring.read_index() < ring.write_index() {
-            let index = ring.read_index();
-            let packet = ring.packet(index);
-            if packet.packet_type() != Some(PacketType::Invalid) {
-                if executable {
-                    self.check(shared, &packet, index, &mut ring.meta(index));
-                }
-                dropped += 1;
-            }
-            ring.consume();
-        }
-        dropped
     }
 }
 
 /// The signals that a packet names: five dependencies (null for other than barriers) and the
 /// completion signal.
-pub(crate) fn signals(packet: &AqlPacket) -> [hsa_signal_t; 6] {
+#[must_use]
+pub fn signals(packet: &AqlPacket) -> [hsa_signal_t; 6] {
     let deps = packet.dependencies().unwrap_or_default();
     std::array::from_fn(|i| match deps.get(i) {
         Some(signal) => *signal,
         None => packet.completion_signal(),
     })
-}
-
-/// Completes a packet: subtracts 1, or stores the value of one that ended badly.
-fn complete(shared: &Shared, signal: hsa_signal_t, value: Option<i64>) {
-    if signal.is_null() {
-        return;
-    }
-    match value {
-        None => shared.signals.subtract(signal, 1),
-        Some(value) => shared.signals.store(signal, value),
-    }
 }

@@ -84,7 +84,7 @@ pub(crate) struct Inner {
     pub(crate) ring: Ring,
     host: Mutex<Host>,
     pub(crate) overflowing: AtomicUsize,
-    pub(crate) processor: Mutex<Processor>,
+    pub(crate) processor: Mutex<Processor<Meta>>,
     state: AtomicU8,
     on_error: Mutex<Option<crate::handler::OnError>>,
     dropped: AtomicU64,
@@ -134,7 +134,7 @@ impl Inner {
                 written: Vec::new(),
             }),
             overflowing: AtomicUsize::new(0),
-            processor: Mutex::new(Processor::new(id, agent, or(config.most_running, 64))),
+            processor: Mutex::new(Processor::new(or(config.most_running, 64))),
             state: AtomicU8::new(QueueState::Active as u8),
             on_error: Mutex::new(config.on_error),
             dropped: AtomicU64::new(0),
@@ -156,15 +156,15 @@ impl Inner {
         }
     }
 
-    pub(crate) fn blocked(&self, processor: &Processor) -> Option<Blocked> {
-        processor.blocked(&self.shared, &self.ring, self.state())
+    pub(crate) fn blocked(&self, processor: &Processor<Meta>) -> Option<Blocked> {
+        processor.blocked(self)
     }
 
     /// Ends a kernel, and stops the queue if that was a fault.
-    pub(crate) fn end(&self, processor: &mut Processor, place: usize) {
-        if processor.end(&self.shared, place) == Outcome::Fault {
+    pub(crate) fn end(&self, processor: &mut Processor<Meta>, place: usize) {
+        if processor.end(self, place) == Outcome::Fault {
             self.state.store(QueueState::Faulted as u8, SeqCst);
-            processor.abandon(&self.shared);
+            processor.abandon(self);
             if let Some(call) = self.on_error.lock().take() {
                 let status = hsa_status_t::ERROR_EXCEPTION;
                 self.shared.signals.handlers.error(call, self.id, status);
@@ -323,16 +323,16 @@ impl Inner {
         if state == QueueState::Inactive {
             // What happens to the kernels that run is not said by HSA: some complete.
             let mut place = 0;
-            while place < processor.running.len() {
+            while place < processor.running().len() {
                 if self.shared.dice.chance(0.5) {
-                    let _ = processor.end(&self.shared, place);
+                    let _ = processor.end(self, place);
                 } else {
                     place += 1;
                 }
             }
         }
-        processor.abandon(&self.shared);
-        let dropped = processor.drop_packets(&self.shared, &self.ring, executable);
+        processor.abandon(self);
+        let dropped = self.drop_packets(executable);
         self.dropped.fetch_add(dropped, SeqCst);
         drop(processor);
         // Whoever holds the queue's lock now sees the state and drops the rest itself.
@@ -340,7 +340,8 @@ impl Inner {
         if let Some(mut host) = self.host.try_lock() {
             for (packet, meta) in host.overflow.drain(..) {
                 if executable {
-                    self.check_dropped(&packet, &meta);
+                    // It has no index yet; it is reported as the next one.
+                    self.check(self.ring.write_index(), &packet, &meta);
                 }
                 self.dropped.fetch_add(1, SeqCst);
             }
@@ -355,24 +356,6 @@ impl Inner {
             drop(self.on_error.lock().take());
         }
         self.shared.progressed();
-    }
-
-    /// A packet that was waiting for the ring had no index yet; it is reported as the next one.
-    fn check_dropped(&self, packet: &AqlPacket, meta: &Meta) {
-        for (signal, written) in signals(packet).into_iter().zip(meta.generations) {
-            let (found, alive) = self.shared.signals.generation(signal);
-            if !signal.is_null() && (!alive || found != written) {
-                self.shared.violations.add(Violation::StalePacket {
-                    queue: self.id,
-                    packet: self.ring.write_index(),
-                    signal,
-                    written,
-                    found,
-                    alive,
-                });
-                return;
-            }
-        }
     }
 }
 
@@ -495,12 +478,12 @@ impl Queue {
     /// Packets consumed that are neither kernels nor barriers.
     #[must_use]
     pub fn foreign(&self) -> u64 {
-        self.0.processor.lock().foreign
+        self.0.processor.lock().foreign()
     }
 
     /// Kernels that run now.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.0.processor.lock().running.len()
+        self.0.processor.lock().running().len()
     }
 }

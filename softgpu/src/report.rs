@@ -107,8 +107,8 @@ impl Gpu {
         let now = self.now();
         let still = |queue: &Inner| {
             let processor = queue.processor.lock();
-            let ends = (0..processor.running.len())
-                .any(|place| processor.may_end(&queue.shared, place, now));
+            let ends =
+                (0..processor.running().len()).any(|place| processor.may_end(queue, place, now));
             queue.blocked(&processor).is_some()
                 && !ends
                 && processor.next_deadline(now).is_none()
@@ -142,7 +142,7 @@ impl Gpu {
     fn kernels_of(&self, queue: &Inner, waits: &mut Vec<Wait>) {
         let running: Vec<_> = {
             let processor = queue.processor.lock();
-            let kernels = processor.running.iter();
+            let kernels = processor.running().iter();
             kernels.map(|k| (k.packet, k.id, k.runs)).collect()
         };
         for (packet, id, runs) in running {
@@ -195,7 +195,7 @@ impl Gpu {
         let mut written_by = Vec::new();
         for queue in self.list().iter() {
             let running = queue.processor.lock();
-            let writers = running.running.iter().filter(|k| k.signals(signal));
+            let writers = running.running().iter().filter(|k| k.signals(signal));
             written_by.extend(writers.map(|k| (queue.id, k.packet)));
             drop(running);
             for index in queue.ring.read_index()..queue.ring.write_index() {
@@ -221,7 +221,7 @@ fn is_idle(queue: &Inner) -> bool {
     if queue.state() != QueueState::Active {
         return true;
     }
-    queue.processor.lock().running.is_empty()
+    queue.processor.lock().running().is_empty()
         && queue.ring.read_index() >= queue.ring.write_index()
         && queue.overflowing.load(std::sync::atomic::Ordering::SeqCst) == 0
 }

@@ -217,7 +217,7 @@ fn arrange_wake(queue: &Inner, number: u32) -> Option<u64> {
     if let Some(Blocked::Signals(_, deps)) = queue.blocked(&processor) {
         deps.iter().for_each(|dep| signals.sleep_for(*dep, number));
     }
-    for kernel in &processor.running {
+    for kernel in processor.running() {
         if let Runs::Until(signal) = kernel.runs {
             signals.sleep_for(signal, number);
         }
@@ -231,11 +231,11 @@ fn pass(queue: &Inner) -> bool {
     let mut processor = queue.processor.lock();
     for _ in 0..BATCH {
         let now = queue.shared.clock.now();
-        let mut place = processor.running.len();
+        let mut place = processor.running().len();
         while place > 0 {
             place -= 1;
             // A fault takes the others away.
-            if place < processor.running.len() && processor.may_end(&queue.shared, place, now) {
+            if place < processor.running().len() && processor.may_end(queue, place, now) {
                 queue.end(&mut processor, place);
                 went = true;
             }
@@ -243,7 +243,7 @@ fn pass(queue: &Inner) -> bool {
         if queue.blocked(&processor).is_some() {
             break;
         }
-        processor.launch(&queue.shared, &queue.ring);
+        processor.launch(queue, queue.ring.read_index());
         queue.shared.progressed();
         went = true;
     }

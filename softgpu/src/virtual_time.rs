@@ -210,8 +210,8 @@ impl VirtualGpu {
             if queue.blocked(&processor).is_none() {
                 self.choices.push(Choice::Launch(n));
             }
-            let ends = (0..processor.running.len())
-                .filter(|place| processor.may_end(&shared, *place, now))
+            let ends = (0..processor.running().len())
+                .filter(|place| processor.may_end(&**queue, *place, now))
                 .map(|place| Choice::End(n, place));
             self.choices.extend(ends);
             if queue.can_refill() {
@@ -236,7 +236,8 @@ impl VirtualGpu {
         match choice {
             Choice::Launch(n) => {
                 let queue = &list[n];
-                let packet = queue.processor.lock().launch(shared, &queue.ring);
+                let packet = queue.ring.read_index();
+                queue.processor.lock().launch(&**queue, packet);
                 shared.progressed();
                 Step::Launched {
                     queue: queue.id,
@@ -246,7 +247,7 @@ impl VirtualGpu {
             Choice::End(n, place) => {
                 let queue = &list[n];
                 let mut processor = queue.processor.lock();
-                let packet = processor.running[place].packet;
+                let packet = processor.running()[place].packet;
                 queue.end(&mut processor, place);
                 Step::Ended {
                     queue: queue.id,
