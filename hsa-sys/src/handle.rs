@@ -34,6 +34,12 @@ handles! {
     hsa_signal_t;
     /// An agent: here, a GPU.
     hsa_agent_t;
+    /// A pool that memory is allocated from.
+    hsa_amd_memory_pool_t;
+    /// Code that was loaded.
+    hsa_executable_t;
+    /// A kernel or a variable of loaded code.
+    hsa_executable_symbol_t;
 }
 
 /// How a wait or an asynchronous handler compares a signal's value (`hsa_signal_condition_t`).

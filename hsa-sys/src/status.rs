@@ -13,6 +13,10 @@ macro_rules! statuses {
         impl hsa_status_t {
             $($(#[$doc])* pub const $name: Self = Self($value);)*
 
+            /// Every status that this crate names, with the header's name.
+            pub const ALL: &[(&str, Self)] =
+                &[$((concat!("HSA_STATUS_", stringify!($name)), Self::$name),)*];
+
             /// The constant's name in the header, or `None` for a value that it does not name.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
@@ -96,6 +100,20 @@ statuses! {
     ERROR_INVALID_RUNTIME_STATE = 0x1025;
     /// The queue is in an error state (AMD: a fault stopped it).
     ERROR_FATAL = 0x1026;
+    /// AMD: the memory pool is not one.
+    ERROR_INVALID_MEMORY_POOL = 40;
+    /// AMD: a kernel accessed memory beyond the highest address.
+    ERROR_MEMORY_APERTURE_VIOLATION = 41;
+    /// AMD: a kernel has an instruction that is not one.
+    ERROR_ILLEGAL_INSTRUCTION = 42;
+    /// AMD: a kernel accessed memory that it may not access.
+    ERROR_MEMORY_FAULT = 43;
+    /// AMD: the mask was set, without compute units that the process may not have.
+    CU_MASK_REDUCED = 44;
+    /// AMD, since 6.0: a kernel needs more registers than there are.
+    ERROR_OUT_OF_REGISTERS = 45;
+    /// AMD, since 6.2: what was asked for is in use.
+    ERROR_RESOURCE_BUSY = 46;
 }
 
 impl hsa_status_t {
