@@ -60,6 +60,8 @@ mod transition;
 
 pub mod doc_runtime;
 pub mod docs;
+#[cfg(feature = "hsa")]
+pub mod hsa;
 
 /// The README's example is a test.
 #[cfg(doctest)]
