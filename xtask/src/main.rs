@@ -3,8 +3,13 @@
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use std::env;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
+use xtask::softgpu::{self, Runtime};
+use xtask::{build, trixie};
 
 #[derive(Parser)]
 #[command(about = "The project's own commands")]
@@ -31,6 +36,33 @@ enum Task {
         #[arg(long)]
         schedules: Option<usize>,
     },
+    /// Runs a program on AMD's real HSA runtime over the emulated GPU; its exit code is passed on.
+    ///
+    /// The emulated GPU also reads SOFTGPU_SEED, and SOFTGPU_REPORT: a file for its report when the
+    /// program ends.
+    Softgpu {
+        /// Which version of the runtime.
+        #[arg(long, value_enum, default_value = "installed")]
+        runtime: Runtime,
+        /// How many GPUs [default: 1]
+        #[arg(long)]
+        gpus: Option<u32>,
+        /// How many nanoseconds a kernel lasts that doesn't say it itself [default: 10000]
+        #[arg(long)]
+        kernel_ns: Option<u64>,
+        /// The program, and its arguments.
+        #[arg(last = true, required = true, value_name = "PROGRAM [ARGUMENTS]")]
+        program: Vec<OsString>,
+    },
+    /// Makes target/trixie (or HSA_TRIXIE_DIR): Debian trixie's version of AMD's runtime, as a tree
+    /// of files, in which `softgpu --runtime trixie` runs programs.
+    ///
+    /// It comes from the mirror that this machine's apt uses, or HSA_TRIXIE_MIRROR; 60 MB.
+    Trixie {
+        /// Anew, even if it is there.
+        #[arg(long)]
+        force: bool,
+    },
 }
 
 /// A step of a task: what it is called, and the command.
@@ -40,11 +72,8 @@ struct Step {
 }
 
 fn cargo(name: &'static str, arguments: &[&str]) -> Step {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command
-        .args(arguments)
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let mut command = build::cargo();
+    command.args(arguments);
     Step { name, command }
 }
 
@@ -112,6 +141,45 @@ fn run(steps: Vec<Step>) -> Result<()> {
     Ok(())
 }
 
+/// Becomes the program, so that its exit code, and signals to it, are its own.
+fn on_softgpu(
+    runtime: Runtime,
+    gpus: Option<u32>,
+    kernel_ns: Option<u64>,
+    program: &[OsString],
+) -> Result<()> {
+    let Some((program, arguments)) = program.split_first() else {
+        bail!("no program is given");
+    };
+    let program = find(Path::new(program))?;
+    runtime.check()?;
+    softgpu::thunk()?;
+    let mut command = runtime.command(&program);
+    if let Some(gpus) = gpus {
+        command.env("SOFTGPU_GPUS", gpus.to_string());
+    }
+    if let Some(ns) = kernel_ns {
+        command.env("SOFTGPU_KERNEL_NS", ns.to_string());
+    }
+    let error = command.args(arguments).exec();
+    Err(error).with_context(|| format!("{} can't be started", program.display()))
+}
+
+/// As a shell finds it. A dynamic loader, which runs it in the tree, does not search.
+fn find(program: &Path) -> Result<PathBuf> {
+    if program.components().count() > 1 {
+        if !program.is_file() {
+            bail!("there is no program {}", program.display());
+        }
+        return Ok(program.to_owned());
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .map(|directory| directory.join(program))
+        .find(|p| p.is_file())
+        .with_context(|| format!("there is no program {} in PATH", program.display()))
+}
+
 fn main() -> ExitCode {
     // Not returned from `main`: that would print a backtrace of this program, where one is asked
     // for, behind the failure's own.
@@ -133,5 +201,12 @@ fn perform(task: Task) -> Result<()> {
         ]),
         Task::Loom { quick, model } => run(vec![loom(quick, model.as_deref())]),
         Task::Shuttle { schedules } => run(vec![shuttle(schedules)]),
+        Task::Softgpu {
+            runtime,
+            gpus,
+            kernel_ns,
+            program,
+        } => on_softgpu(runtime, gpus, kernel_ns, &program),
+        Task::Trixie { force } => trixie::Tree::locate()?.make(force),
     }
 }

@@ -1,0 +1,143 @@
+// Barrier packets and barrier bits across queues.
+#include "client.h"
+
+#include <stdio.h>
+
+static bool is_over(hsa_signal_t signal) { return hsa_signal_load_scacquire(signal) < 1; }
+
+// One queue waits for kernels of the others, of all five, by barrier-AND.
+//
+// With `ahead`, the waiting queue is the first to be given its packets. A profiler can serialize
+// that, but not turn serializing on or off in between: that makes what comes later wait for all that
+// came before.
+static void all_of(hsa_queue_t **queues, bool ahead) {
+    for (unsigned round = 0; round < 30; round++) {
+        hsa_signal_t deps[5], over = signal_of(1), passed = signal_of(1);
+        for (unsigned i = 0; i < 5; i++) deps[i] = signal_of(1);
+        for (unsigned step = 0; step < 2; step++) {
+            if (ahead == (step == 0)) {
+                barrier(queues[0], false, deps, 5, passed);
+                dispatch(queues[0], (struct kernel){.ns = 100, .completion = over});
+                continue;
+            }
+            for (unsigned i = 0; i < 5; i++)
+                dispatch(queues[1 + i % 3],
+                         (struct kernel){.ns = 100000 + 20000 * i, .completion = deps[i]});
+        }
+        wait_for(over);
+        CHECK(is_over(passed), "its barrier packet is not over");
+        for (unsigned i = 0; i < 5; i++) {
+            CHECK(is_over(deps[i]), "it ran before kernel %u had ended", i);
+            HSA(hsa_signal_destroy(deps[i]));
+        }
+        HSA(hsa_signal_destroy(over));
+        HSA(hsa_signal_destroy(passed));
+    }
+    ok("barriers and");
+}
+
+// One of them, by barrier-OR; null signals don't count. The kernel that is waited for ends when we
+// say so.
+static void one_of(hsa_queue_t **queues) {
+    for (unsigned round = 0; round < 30; round++) {
+        hsa_signal_t never = signal_of(1), over = signal_of(1), go = signal_of(1);
+        hsa_signal_t deps[5] = {{0}, never, {0}, signal_of(1), {0}};
+        dispatch(queues[1],
+                 (struct kernel){.runs = RUNS_UNTIL, .until = go, .completion = deps[3]});
+        barrier(queues[0], true, deps, 5, (hsa_signal_t){0});
+        dispatch(queues[0], (struct kernel){.ns = 100, .completion = over});
+        pause_us(500);
+        CHECK(!is_over(over), "it ran, and nothing had ended");
+        hsa_signal_store_screlease(go, 0);
+        wait_for(over);
+        CHECK(is_over(deps[3]) && !is_over(never), "which one");
+        hsa_signal_t signals[] = {never, over, go, deps[3]};
+        for (unsigned i = 0; i < 4; i++) HSA(hsa_signal_destroy(signals[i]));
+    }
+    ok("barriers or");
+}
+
+// A barrier-AND for nothing holds nobody up.
+static void nothing(hsa_queue_t **queues) {
+    for (unsigned i = 0; i < 30; i++) {
+        hsa_signal_t passed = signal_of(1);
+        barrier(queues[i % 4], false, NULL, 0, passed);
+        CHECK(wait_for(passed) == 0, "an empty barrier");
+        HSA(hsa_signal_destroy(passed));
+    }
+    ok("barriers null");
+}
+
+// Each kernel waits for the one before it, round all queues. Every second one is short, and would be
+// over long before its predecessor.
+static void chain(hsa_queue_t **queues) {
+    enum { LINKS = 60 };
+    hsa_signal_t over[LINKS];
+    for (unsigned i = 0; i < LINKS; i++) over[i] = signal_of(1);
+    for (unsigned i = 0; i < LINKS; i++) {
+        if (i > 0) barrier(queues[i % 4], false, &over[i - 1], 1, (hsa_signal_t){0});
+        dispatch(queues[i % 4],
+                 (struct kernel){.ns = i % 2 ? 100 : 150000, .completion = over[i]});
+    }
+    for (unsigned i = 1; i < LINKS; i += 2) {
+        wait_for(over[i]);
+        CHECK(is_over(over[i - 1]), "link %u was over before its predecessor", i);
+    }
+    for (unsigned i = 0; i < LINKS; i++) HSA(hsa_signal_destroy(over[i]));
+    ok("barriers chain links=%u", LINKS);
+}
+
+// A kernel with the barrier bit waits for what is before it in its queue.
+static void bit(hsa_queue_t **queues) {
+    enum { ROUNDS = 20 };
+    unsigned late = 0;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        hsa_signal_t go = signal_of(1), before = signal_of(2), after = signal_of(1);
+        dispatch(queues[i % 4],
+                 (struct kernel){.runs = RUNS_UNTIL, .until = go, .completion = before});
+        dispatch(queues[i % 4], (struct kernel){.ns = 100, .completion = before});
+        dispatch(queues[i % 4], (struct kernel){.ns = 0, .barrier = true, .completion = after});
+        pause_us(500);
+        CHECK(!is_over(after), "it did not wait");
+        hsa_signal_store_screlease(go, 0);
+        wait_for(after);
+        // A profiler that passes completions on by handlers may pass them on in another order.
+        late += !is_over(before);
+        wait_for(before);
+        hsa_signal_t signals[] = {go, before, after};
+        for (unsigned k = 0; k < 3; k++) HSA(hsa_signal_destroy(signals[k]));
+    }
+    info("barriers late=%u", late);
+    ok("barriers bit rounds=%u", ROUNDS);
+}
+
+// On queues of as many GPUs as there are.
+static void on_four(void (*run)(hsa_queue_t **queues)) {
+    start();
+    hsa_queue_t *queues[4];
+    for (unsigned i = 0; i < 4; i++) queues[i] = queue_of(gpus[i % gpu_count], 64);
+    run(queues);
+    for (unsigned i = 0; i < 4; i++) HSA(hsa_queue_destroy(queues[i]));
+    CHECK(counts().stale_packets == 0, "%lu", counts().stale_packets);
+    stop();
+}
+
+static void all_kinds(hsa_queue_t **queues) {
+    all_of(queues, false);
+    one_of(queues);
+    nothing(queues);
+    chain(queues);
+    bit(queues);
+}
+
+static void barriers(void) { on_four(all_kinds); }
+
+static void all_of_ahead(hsa_queue_t **queues) { all_of(queues, true); }
+
+static void ahead(void) { on_four(all_of_ahead); }
+
+const struct scenario barrier_scenarios[] = {
+    {"barriers", barriers},
+    {"barriers-ahead", ahead},
+    {NULL, NULL},
+};

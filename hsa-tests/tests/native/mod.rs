@@ -1,0 +1,266 @@
+//! Clients in C and C++: compiled here, run on every runtime, bare and under the tool, with the same
+//! results.
+
+// Each of the test programs uses its part of it.
+#![allow(dead_code)]
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+use xtask::build;
+use xtask::softgpu::{self, Outcome, Runtime};
+
+/// After this a client says who waits for whom, and ends.
+const DEADLINE: Duration = Duration::from_secs(40);
+
+/// A compiler, and what it needs.
+pub(crate) struct Compiler {
+    /// Its name.
+    pub(crate) program: &'static str,
+    /// Options, first of all for the language.
+    pub(crate) options: &'static [&'static str],
+    /// Its name for the language.
+    pub(crate) language: &'static str,
+    /// The header that has to be installed.
+    pub(crate) header: &'static str,
+    /// The library that has to be installed.
+    pub(crate) library: &'static str,
+    /// Debian's packages of them.
+    pub(crate) packages: &'static str,
+}
+
+impl Compiler {
+    /// The client in a directory; `None`, said aloud, if something isn't installed.
+    pub(crate) fn client(&self, directory: &str, extension: &str) -> Option<PathBuf> {
+        if let Err(e) = self.probe() {
+            softgpu::missing(&format!("clients in {directory}"), &e);
+            return None;
+        }
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
+        let mut sources: Vec<_> = fs::read_dir(&directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|e| e == extension))
+            .collect();
+        sources.sort();
+        let client = temporary(&format!("client-{extension}"));
+        let compiled = Command::new(self.program)
+            .args(self.options)
+            .args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"])
+            .args(sources)
+            .arg("-o")
+            .args([client.as_os_str(), self.library.as_ref()])
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&compiled.stderr);
+        assert!(compiled.status.success(), "{errors}");
+        Some(client)
+    }
+
+    fn probe(&self) -> anyhow::Result<()> {
+        let source = temporary(&format!("probe-{}", self.language));
+        fs::write(
+            &source,
+            format!(
+                "#include <{}>\nint main(void) {{ return 0; }}\n",
+                self.header
+            ),
+        )?;
+        let output = Command::new(self.program)
+            .args(self.options)
+            .args(["-x", self.language])
+            .arg(&source)
+            .args([self.library, "-o", "/dev/null"])
+            .output();
+        let works = output.as_ref().is_ok_and(|o| o.status.success());
+        anyhow::ensure!(
+            works,
+            "{} does not find {} and {} (in Debian: {})",
+            self.program,
+            self.header,
+            self.library,
+            self.packages
+        );
+        Ok(())
+    }
+}
+
+fn temporary(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// What is loaded into the client besides, by HSA_TOOLS_LIB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tool {
+    /// Nothing.
+    Bare,
+    /// A tool that only saves the runtime's table.
+    Save,
+    /// One that serializes every kernel.
+    Serialize,
+    /// The same, switched off and on every so many microseconds.
+    Toggle(u32),
+}
+
+impl Tool {
+    fn add_to(self, command: &mut Command, summary: &Path) {
+        let kind = match self {
+            Self::Bare => return,
+            Self::Save => "save",
+            Self::Serialize => "serialize",
+            Self::Toggle(period) => {
+                command.env("HSA_TEST_TOGGLE_US", period.to_string());
+                "serialize"
+            }
+        };
+        // Tried once, not once a test.
+        static TOOL: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+        let built = TOOL.get_or_init(|| {
+            build::artifact("hsa-test-tool", "hsa_test_tool").map_err(|e| format!("{e:#}"))
+        });
+        let tool = built.as_ref().unwrap_or_else(|e| panic!("{e}"));
+        command
+            .env("HSA_TOOLS_LIB", tool)
+            .env("HSA_TEST_TOOL", kind)
+            .env("HSA_TEST_SUMMARY", summary);
+    }
+
+    fn serializes(self) -> bool {
+        matches!(self, Self::Serialize | Self::Toggle(_))
+    }
+}
+
+/// What the tool says of itself at the end.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Summary {
+    /// Kernels that it saw.
+    pub(crate) kernels: u64,
+    /// Of them, serialized ones.
+    pub(crate) serialized: u64,
+    /// Times that serializing was switched on or off.
+    pub(crate) transitions: u64,
+    /// Misuse that the serializer reported.
+    pub(crate) reports: Vec<serde_json::Value>,
+}
+
+/// One run.
+pub(crate) struct Run {
+    /// On which runtime.
+    pub(crate) runtime: Runtime,
+    /// Beside which tool.
+    pub(crate) tool: Tool,
+    /// The lines that have to be the same in every run.
+    pub(crate) results: Vec<String>,
+    /// Numbers that may differ, by their names.
+    pub(crate) numbers: BTreeMap<String, u64>,
+    /// What the tool says, where it serializes.
+    pub(crate) summary: Summary,
+}
+
+impl Run {
+    /// A number that the client printed.
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        let numbers = &self.numbers;
+        *numbers
+            .get(name)
+            .unwrap_or_else(|| panic!("no {name} in {numbers:?}"))
+    }
+}
+
+/// A scenario of a client, and under what it is run.
+pub(crate) struct Scenario<'a> {
+    /// The client.
+    pub(crate) client: &'a Path,
+    /// The scenario's name on its command line.
+    pub(crate) name: &'a str,
+    /// On so many GPUs.
+    pub(crate) gpus: u32,
+    /// Beside these.
+    pub(crate) tools: &'a [Tool],
+}
+
+impl Scenario<'_> {
+    /// Runs it on every runtime, beside every tool; all runs have to succeed, with the same results.
+    pub(crate) fn check(&self) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for runtime in softgpu::runtimes() {
+            for &tool in self.tools {
+                let run = self.run(runtime, tool);
+                if let Some(first) = runs.first() {
+                    assert_eq!(
+                        first.results,
+                        run.results,
+                        "{} with {:?} differs from {} with {:?}",
+                        runtime.name(),
+                        tool,
+                        first.runtime.name(),
+                        first.tool,
+                    );
+                }
+                runs.push(run);
+            }
+        }
+        runs
+    }
+
+    fn run(&self, runtime: Runtime, tool: Tool) -> Run {
+        let what = format!(
+            "{} on {} {}, {:?}",
+            self.name,
+            runtime.name(),
+            runtime.version(),
+            tool
+        );
+        let client = self
+            .client
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy();
+        let summary = temporary(&format!("{client}-{what}.json"));
+        let _ = fs::remove_file(&summary);
+        let mut command = runtime.command(self.client);
+        command
+            .arg(self.name)
+            .arg(DEADLINE.as_secs().to_string())
+            .env("SOFTGPU_GPUS", self.gpus.to_string());
+        tool.add_to(&mut command, &summary);
+        let outcome = softgpu::run(command, DEADLINE + Duration::from_secs(10));
+        assert!(outcome.succeeded(), "{what}: {outcome}");
+        let mut run = Run {
+            runtime,
+            tool,
+            results: lines(&outcome, "ok ").map(str::to_owned).collect(),
+            numbers: lines(&outcome, "info ").flat_map(pairs).collect(),
+            summary: Summary::default(),
+        };
+        assert!(!run.results.is_empty(), "{what}: {outcome}");
+        if tool.serializes() {
+            let text = fs::read_to_string(&summary)
+                .unwrap_or_else(|e| panic!("{what}: the tool left no summary: {e}\n{outcome}"));
+            run.summary = serde_json::from_str(&text)
+                .unwrap_or_else(|e| panic!("{what}: the tool's summary, {text}: {e}"));
+            let Summary { reports, .. } = &run.summary;
+            assert!(reports.is_empty(), "{what}: {reports:?}\n{outcome}");
+        }
+        run
+    }
+}
+
+fn lines<'a>(outcome: &'a Outcome, kind: &'a str) -> impl Iterator<Item = &'a str> {
+    outcome
+        .stdout
+        .lines()
+        .filter_map(move |l| l.strip_prefix(kind))
+}
+
+/// `name=number` in a line.
+fn pairs(line: &str) -> impl Iterator<Item = (String, u64)> {
+    line.split_whitespace().filter_map(|word| {
+        let (name, number) = word.split_once('=')?;
+        Some((name.to_owned(), number.parse().ok()?))
+    })
+}

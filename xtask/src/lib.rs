@@ -1,0 +1,6 @@
+//! What the project's commands and its tests share.
+
+pub mod build;
+pub mod process;
+pub mod softgpu;
+pub mod trixie;
