@@ -1,0 +1,238 @@
+//! The runtime's functions as calls that answer a `Result`.
+
+use crate::calls::{self, CallId};
+use hsa_sys::{
+    Api, HSA_AGENT_INFO_DEVICE, HSA_AGENT_INFO_QUEUE_MAX_SIZE, HSA_AMD_SIGNAL_AMD_GPU_ONLY,
+    HSA_DEVICE_TYPE_GPU, HSA_WAIT_STATE_BLOCKED, SignalCondition, amd_signal_t, hsa_agent_info_t,
+    hsa_agent_t, hsa_amd_profiling_dispatch_time_t, hsa_device_type_t, hsa_queue_t, hsa_signal_t,
+    hsa_signal_value_t, hsa_status_t,
+};
+use std::ffi::c_void;
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// The runtime's functions, as far as both the profiler and the test applications need them.
+///
+/// Its methods take handles, which nobody can check: see [`new`](Self::new).
+#[derive(Clone, Copy, Debug)]
+pub struct Hsa {
+    api: Api,
+}
+
+impl Hsa {
+    /// Over these functions.
+    ///
+    /// # Safety
+    /// Whoever holds this or a copy calls it only while the runtime is initialized and its library
+    /// is loaded, and only with handles of signals and agents that are alive.
+    #[must_use]
+    pub const unsafe fn new(api: Api) -> Self {
+        Self { api }
+    }
+
+    /// The functions themselves.
+    #[must_use]
+    pub const fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// Makes a signal that the host may wait for: it takes a kernel event.
+    ///
+    /// # Errors
+    /// What the runtime answered.
+    pub fn create_interrupt(
+        &self,
+        initial: hsa_signal_value_t,
+    ) -> Result<hsa_signal_t, hsa_status_t> {
+        let mut signal = hsa_signal_t::NULL;
+        let none = std::ptr::null();
+        // SAFETY: no consumers are named; `signal` is written where the call succeeds.
+        unsafe { (self.api.hsa_signal_create)(initial, 0, none, &raw mut signal) }.ok()?;
+        Ok(signal)
+    }
+
+    /// Makes a signal that only packet processors wait for: it takes no kernel event.
+    ///
+    /// # Errors
+    /// What the runtime answered.
+    pub fn create_gpu_only(
+        &self,
+        initial: hsa_signal_value_t,
+    ) -> Result<hsa_signal_t, hsa_status_t> {
+        let mut signal = hsa_signal_t::NULL;
+        let none = std::ptr::null();
+        let only = HSA_AMD_SIGNAL_AMD_GPU_ONLY.0;
+        // SAFETY: no consumers are named; `signal` is written where the call succeeds.
+        unsafe { (self.api.hsa_amd_signal_create)(initial, 0, none, only, &raw mut signal) }
+            .ok()?;
+        Ok(signal)
+    }
+
+    /// Destroys a signal.
+    ///
+    /// # Errors
+    /// What the runtime answered.
+    pub fn destroy_signal(&self, signal: hsa_signal_t) -> Result<(), hsa_status_t> {
+        // SAFETY: see `new`.
+        unsafe { (self.api.hsa_signal_destroy)(signal) }.ok()
+    }
+
+    /// A signal's value, with acquire semantics.
+    #[must_use]
+    pub fn load(&self, signal: hsa_signal_t) -> hsa_signal_value_t {
+        // SAFETY: see `new`.
+        unsafe { (self.api.hsa_signal_load_scacquire)(signal) }
+    }
+
+    /// Stores a signal's value, with release semantics.
+    pub fn store(&self, signal: hsa_signal_t, value: hsa_signal_value_t) {
+        // SAFETY: see `new`.
+        unsafe { (self.api.hsa_signal_store_screlease)(signal, value) }
+    }
+
+    /// Subtracts from a signal's value, with release semantics.
+    pub fn subtract(&self, signal: hsa_signal_t, value: hsa_signal_value_t) {
+        // SAFETY: see `new`.
+        unsafe { (self.api.hsa_signal_subtract_screlease)(signal, value) }
+    }
+
+    /// Replaces a signal's value where it is as expected; returns what it was.
+    pub fn compare_exchange(
+        &self,
+        signal: hsa_signal_t,
+        expected: hsa_signal_value_t,
+        desired: hsa_signal_value_t,
+    ) -> hsa_signal_value_t {
+        // SAFETY: see `new`.
+        unsafe { (self.api.hsa_signal_cas_scacq_screl)(signal, expected, desired) }
+    }
+
+    /// Has a call made, on the runtime's own thread, whenever the condition holds.
+    ///
+    /// # Errors
+    /// What the runtime answered.
+    pub fn on_signal(
+        &self,
+        signal: hsa_signal_t,
+        condition: SignalCondition,
+        value: hsa_signal_value_t,
+        call: CallId,
+    ) -> Result<(), hsa_status_t> {
+        let register = self.api.hsa_amd_signal_async_handler;
+        let argument = call.argument();
+        // SAFETY: `handle` can be called at any time, with any number.
+        unsafe { register(signal, condition.into(), value, calls::handle, argument) }.ok()
+    }
+
+    /// Waits until a signal is below a value, at most so long. Whether it is.
+    #[must_use]
+    pub fn wait_below(
+        &self,
+        signal: hsa_signal_t,
+        value: hsa_signal_value_t,
+        patience: Duration,
+    ) -> bool {
+        // Ticks of the runtime's clock, which counts nanoseconds here; nothing depends on more than
+        // that it ends.
+        let ticks = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        let below = SignalCondition::Lt.into();
+        let wait = self.api.hsa_signal_wait_scacquire;
+        // SAFETY: see `new`.
+        let seen = unsafe { wait(signal, below, value, ticks, HSA_WAIT_STATE_BLOCKED) };
+        seen < value
+    }
+
+    /// Copies what the packet processor wrote about a kernel's start and end from one signal to
+    /// another, whose owner may ask the runtime for it.
+    pub fn copy_times(&self, from: hsa_signal_t, to: hsa_signal_t) {
+        for offset in [
+            offset_of!(amd_signal_t, start_ts),
+            offset_of!(amd_signal_t, end_ts),
+        ] {
+            // SAFETY: the handle of a live signal is the address of its structure; the fields are
+            // integers that others read at any time, so they are accessed atomically.
+            unsafe {
+                let field = |signal: hsa_signal_t| {
+                    let start = std::ptr::with_exposed_provenance_mut::<u8>(signal.handle as usize);
+                    AtomicU64::from_ptr(start.add(offset).cast())
+                };
+                field(to).store(field(from).load(Relaxed), Relaxed);
+            }
+        }
+    }
+
+    /// The GPUs.
+    ///
+    /// # Errors
+    /// What the runtime answered.
+    pub fn gpus(&self) -> Result<Vec<hsa_agent_t>, hsa_status_t> {
+        unsafe extern "C" fn push(agent: hsa_agent_t, agents: *mut c_void) -> hsa_status_t {
+            // SAFETY: it is the vector that was given to the iteration below, which is still under
+            // way.
+            unsafe { &mut *agents.cast::<Vec<hsa_agent_t>>() }.push(agent);
+            hsa_status_t::SUCCESS
+        }
+        let mut agents = Vec::<hsa_agent_t>::new();
+        let argument = (&raw mut agents).cast();
+        // SAFETY: `push` is called during this call alone, with that vector.
+        unsafe { (self.api.hsa_iterate_agents)(push, argument) }.ok()?;
+        let mut gpus = Vec::new();
+        for agent in agents {
+            if self.info::<hsa_device_type_t>(agent, HSA_AGENT_INFO_DEVICE)? == HSA_DEVICE_TYPE_GPU
+            {
+                gpus.push(agent);
+            }
+        }
+        Ok(gpus)
+    }
+
+    /// The most packets that a queue of the agent can have.
+    ///
+    /// # Errors
+    /// What the runtime answered.
+    pub fn longest_ring(&self, agent: hsa_agent_t) -> Result<u32, hsa_status_t> {
+        self.info(agent, HSA_AGENT_INFO_QUEUE_MAX_SIZE)
+    }
+
+    /// Whether the kernels of a queue write their times to their completion signals.
+    ///
+    /// # Errors
+    /// What the runtime answered.
+    ///
+    /// # Safety
+    /// The queue lives.
+    pub unsafe fn profile(&self, queue: *mut hsa_queue_t, on: bool) -> Result<(), hsa_status_t> {
+        let set = self.api.hsa_amd_profiling_set_profiler_enabled;
+        // SAFETY: the caller's promise.
+        unsafe { set(queue, i32::from(on)) }.ok()
+    }
+
+    /// When the kernel ran that completed a signal last, if its queue profiled.
+    ///
+    /// # Errors
+    /// What the runtime answered.
+    pub fn times(
+        &self,
+        agent: hsa_agent_t,
+        signal: hsa_signal_t,
+    ) -> Result<hsa_amd_profiling_dispatch_time_t, hsa_status_t> {
+        let mut times = hsa_amd_profiling_dispatch_time_t::default();
+        let get = self.api.hsa_amd_profiling_get_dispatch_time;
+        // SAFETY: see `new`; `times` is written where the call succeeds.
+        unsafe { get(agent, signal, &raw mut times) }.ok()?;
+        Ok(times)
+    }
+
+    fn info<T: Default>(
+        &self,
+        agent: hsa_agent_t,
+        attribute: hsa_agent_info_t,
+    ) -> Result<T, hsa_status_t> {
+        let mut answer = T::default();
+        let place = (&raw mut answer).cast();
+        // SAFETY: the callers above name the type that the attribute has.
+        unsafe { (self.api.hsa_agent_get_info)(agent, attribute, place) }.ok()?;
+        Ok(answer)
+    }
+}
