@@ -24,6 +24,10 @@
 //! # Ok(()) }
 //! ```
 //!
+//! To count its calls, to guard them or to make one fail in a test, replace functions in the `Api`: a
+//! [`Runtime`] that delegates to this one can't register handlers, since they find their way back to a
+//! `Serializer<HsaRuntime>`.
+//!
 //! # Which signal for what
 //! | kind | made by | why |
 //! |---|---|---|
@@ -53,7 +57,7 @@
 //! - Drop the last handle of the serializer before the last `hsa_shut_down`. A tool replaces that
 //!   function in the tables and does it there. Where it can't (a process that simply ends),
 //!   `std::mem::forget` a handle.
-//! - Before that, destroy the queues and let their handlers run once more
+//! - Before that, destroy the queues, let their handlers run once more, and collect what is deferred
 //!   ([`docs::integrating`](crate::docs::integrating)).
 //! - A tool library that contains this stays mapped (link it with `-z nodelete`).
 

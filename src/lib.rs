@@ -1,8 +1,8 @@
 //! Lets one kernel at a time run on an AMD GPU, and switches that on and off while kernels are in
 //! flight. For profilers that intercept HSA queues.
 //!
-//! **It has never run on AMD hardware.** [`docs::verification`] says what is known of it, and by
-//! what.
+//! **It has never run on AMD hardware**; on AMD's own runtime, over an emulated GPU, it has.
+//! [`docs::verification`] says what is known of it, and by what.
 //!
 //! # Where to start
 //! - What a host does, in order: [`docs::integrating`].
@@ -14,6 +14,7 @@
 //! | [`Serializer`] | one for each agent: on, off, completions, ready queues, queues that are gone |
 //! | [`Queue`], [`Dispatch`], [`Ticket`] | the dispatching half of a queue, what a dispatch has to do, its receipt |
 //! | [`Runtime`] | what the host gives: five functions over HSA's, and a sink for reports |
+//! | `hsa::HsaRuntime` | the same, ready made over AMD's runtime (feature `hsa`) |
 //! | [`BarrierSet`] | barriers by themselves, without serialization |
 //! | [`Domain`] | reclamation, explained to who knows HSA and to who knows crossbeam |
 //!
