@@ -11,7 +11,7 @@
 //! use hsa_serializer::hsa::hsa_sys::{Api, Tables, hsa_agent_t};
 //!
 //! # fn f(tables: Tables, agent: hsa_agent_t) -> Result<(), Box<dyn std::error::Error>> {
-//! // In a tool, before it replaces anything in the tables. In a program: `Api::load()`.
+//! // In a tool, before it replaces anything in the tables.
 //! let api = Api::from_tables(&tables)?;
 //!
 //! // SAFETY: HSA is initialized, `agent` is one of its GPUs, and the serializer is dropped before
@@ -21,6 +21,45 @@
 //!     .with_reports(|report| eprintln!("serializer: {report}"))
 //!     .serializer(Builder::default());
 //! let queue = serializer.add_queue()?;
+//! # Ok(()) }
+//! ```
+//!
+//! A program without a tool loads the library. (It has no intercept queues then: the runtime does not
+//! export them, and [`Api`]'s fields for them are `None`.)
+//!
+//! ```no_run
+//! use hsa_serializer::Builder;
+//! use hsa_serializer::hsa::HsaRuntime;
+//! use hsa_serializer::hsa::hsa_sys::{Api, hsa_agent_t, hsa_status_t};
+//! use std::ffi::c_void;
+//!
+//! unsafe extern "C" fn collect(agent: hsa_agent_t, agents: *mut c_void) -> hsa_status_t {
+//!     // SAFETY: what was given to `hsa_iterate_agents` below.
+//!     unsafe { &mut *agents.cast::<Vec<hsa_agent_t>>() }.push(agent);
+//!     hsa_status_t::SUCCESS
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (library, api) = Api::load()?;
+//! // The functions are used to the end of the program.
+//! std::mem::forget(library);
+//! let mut agents = Vec::<hsa_agent_t>::new();
+//! // SAFETY: the library is loaded; `collect` gets what it expects.
+//! unsafe {
+//!     (api.hsa_init)().ok()?;
+//!     (api.hsa_iterate_agents)(collect, (&raw mut agents).cast()).ok()?;
+//! }
+//! for agent in agents {
+//!     // SAFETY: HSA is initialized, the agent is one of its own, and the serializer goes first.
+//!     let Ok(runtime) = (unsafe { HsaRuntime::new(api, agent) }) else {
+//!         continue; // a CPU
+//!     };
+//!     let serializer = runtime.serializer(Builder::default());
+//!     serializer.enable()?;
+//!     // ... queues, dispatches, completions ...
+//! }
+//! // SAFETY: no serializer is left.
+//! unsafe { (api.hsa_shut_down)() }.ok()?;
 //! # Ok(()) }
 //! ```
 //!

@@ -9,6 +9,7 @@ use crate::calls::CallId;
 use crate::gate::Gate;
 use crate::hsa::Hsa;
 use crate::lock;
+use crate::order::Order;
 use crate::tally::{Kind, Tally};
 use harness::Serializing;
 use hsa_sys::{SignalCondition, hsa_signal_t, hsa_signal_value_t, hsa_status_t};
@@ -30,9 +31,18 @@ pub(crate) struct Watched<S: Serializing> {
     pub(crate) under_way: AtomicU64,
     /// It executes nothing any more.
     pub(crate) closed: AtomicBool,
+    /// In which order the application hears of its kernels' ends.
+    pub(crate) order: Order<End<S>>,
     /// Slots of kernels that never end. Packets that refer to them may be in the ring until the queue
     /// is destroyed.
     pub(crate) left: Mutex<Vec<Arc<Slot<S>>>>,
+}
+
+/// What is needed to tell the application of an end: the slot, its own signal, and the value.
+pub(crate) struct End<S: Serializing> {
+    pub(crate) slot: Arc<Slot<S>>,
+    pub(crate) forward: hsa_signal_t,
+    pub(crate) value: hsa_signal_value_t,
 }
 
 /// A kernel under way.
@@ -41,6 +51,9 @@ pub(crate) struct Flight<S: Serializing> {
     pub(crate) ticket: S::Ticket,
     /// The application's own completion signal.
     pub(crate) forward: hsa_signal_t,
+    /// Its number in the queue's order, and whether the application gave it the barrier bit.
+    pub(crate) number: u64,
+    pub(crate) barrier: bool,
     /// Packets that had been written to the queue with this group.
     pub(crate) end: u64,
 }

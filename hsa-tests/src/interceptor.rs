@@ -109,6 +109,8 @@ impl<S: Serializing> Interceptor<S> {
             queue: watched,
             ticket: dispatched.ticket,
             forward: kernel.completion_signal(),
+            number: self.watched.order.number(),
+            barrier: kernel.barrier_bit(),
             end: self.written + self.out.len() as u64,
         };
         if let Err(flight) = core.pool.start(&slot, flight) {

@@ -19,7 +19,7 @@
 //! | [`host`] | the yardstick's `Runtime`; the crate has its own |
 //! | [`setup`] | what a profiler is made of, and what it is asked for |
 //! | [`profiler`], `queues` | the profiler: its serializers, on and off; its queues |
-//! | `interceptor`, `flights`, `shared` | a kernel's way out, its completion signal, its end |
+//! | `interceptor`, `flights`, `shared`, `order` | a kernel's way out, its completion signal, its end, and in which order the application hears of it |
 //! | [`app`] | what an application does: start the runtime, submit, wait |
 //! | [`witness`] | what the emulated GPU has seen, asked past the runtime |
 //! | [`watchdog`] | ends a process that stands still, and says who waits for whom |
@@ -32,6 +32,7 @@ pub mod host;
 pub mod hsa;
 mod interceptor;
 pub mod interpose;
+mod order;
 pub mod profiler;
 mod queues;
 pub mod setup;

@@ -4,6 +4,7 @@ use crate::calls::{self, CallId};
 use crate::flights::Watched;
 use crate::interceptor::{Interceptor, intercept};
 use crate::lock;
+use crate::order::Order;
 use crate::profiler::Profiler;
 use crate::setup::{Fault, QueueRequest};
 use harness::Serializing;
@@ -95,6 +96,7 @@ impl<S: Serializing> Profiler<S> {
                 launched: AtomicU64::new(0),
                 under_way: AtomicU64::new(0),
                 closed: AtomicBool::new(false),
+                order: Order::default(),
                 left: Mutex::default(),
             });
             Ok((half, watched))

@@ -13,24 +13,25 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
-/// A mistake that the profiler makes on purpose, for the checks to find.
+/// A mistake that the profiler makes on purpose, for the checks to find; in a scenario that comes to
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Fault {
-    /// One completion in 500 is not reported to the serializer.
+    /// One completion in 100 is not reported to the serializer (in: load).
     SkipComplete,
-    /// The application is told of a kernel's end before the serializer is.
+    /// The application is told of a kernel's end before the serializer is (in: rounds).
     ForwardFirst,
-    /// The application is told of one kernel in 500 twice.
+    /// The application is told of one kernel in 100 twice (in: load).
     ForwardTwice,
-    /// The serializer is told that a queue is gone a while before it is destroyed.
+    /// The serializer is told that a queue is gone a while before it is destroyed (in: churn).
     RemoveEarly,
-    /// The serializer is not told at all.
+    /// The serializer is not told at all (in: churn).
     SkipRemove,
-    /// One kernel in 7 goes past the serializer.
+    /// One kernel in 7 goes past the serializer (in: load).
     Unseen,
-    /// One signal in 20 is never destroyed.
+    /// One signal in 20 is never destroyed (in: load, soak).
     Leak,
-    /// The runtime is shut down without the profiler having let go.
+    /// The runtime is shut down without the profiler having let go (in: shutdown-live).
     HoldOn,
 }
 

@@ -1,6 +1,6 @@
 //! What interceptors, handlers and the profiler share, and what happens at a kernel's end.
 
-use crate::flights::{Flight, Pool, Slot, Watched};
+use crate::flights::{End, Flight, Pool, Slot, Watched};
 use crate::gate::Gate;
 use crate::hsa::Hsa;
 use crate::lock;
@@ -67,14 +67,16 @@ impl<S: Serializing> Core<S> {
     /// A group has ended: first the serializer is told, then the application, which may destroy the
     /// queue the moment it knows.
     pub(crate) fn ended(&self, flight: Flight<S>, slot: &Arc<Slot<S>>, value: hsa_signal_value_t) {
-        let number = self.counts.ended.fetch_add(1, Relaxed);
+        let ended = self.counts.ended.fetch_add(1, Relaxed);
         let Flight {
             queue,
             ticket,
             forward,
+            number,
+            barrier,
             ..
         } = flight;
-        let due = number % 500 == 499;
+        let due = ended % 100 == 99;
         if self.fault == Some(Fault::ForwardFirst) {
             self.forward(slot, forward, value);
             thread::sleep(Duration::from_millis(1));
@@ -85,13 +87,25 @@ impl<S: Serializing> Core<S> {
             queue.serializer.complete(ticket);
         }
         self.counts.reported.fetch_add(1, SeqCst);
-        if self.fault != Some(Fault::ForwardFirst) {
-            self.forward(slot, forward, value);
-        }
         if self.fault == Some(Fault::ForwardTwice) && due {
             self.forward(slot, forward, value);
         }
-        self.pool.give(slot.clone());
+        let end = End {
+            slot: slot.clone(),
+            forward,
+            value,
+        };
+        queue
+            .order
+            .ended(number, barrier, end, |end| self.tell(end));
+    }
+
+    /// Tells the application of an end, and gives the slot back.
+    fn tell(&self, end: End<S>) {
+        if self.fault != Some(Fault::ForwardFirst) {
+            self.forward(&end.slot, end.forward, end.value);
+        }
+        self.pool.give(end.slot);
     }
 
     /// Tells the application, as the packet processor would have.
@@ -116,6 +130,7 @@ impl<S: Serializing> Core<S> {
         if self.fault != Some(Fault::SkipRemove) {
             watched.serializer.queue_destroyed(watched.id);
         }
+        watched.order.finish(|end| self.tell(end));
         for (slot, ticket) in left {
             self.counts.abandoned.fetch_add(1, Relaxed);
             watched.serializer.abandon(ticket);

@@ -76,14 +76,11 @@ impl Tally {
         }
     }
 
-    /// A signal is about to be destroyed; afterwards its handle may be given out again. Whether it
-    /// was one of ours.
-    pub fn destroyed(&self, signal: hsa_signal_t) -> bool {
-        let kind = lock(&self.kinds).remove(&signal.handle);
-        if let Some(kind) = kind {
+    /// A signal is about to be destroyed; afterwards its handle may be given out again.
+    pub fn destroyed(&self, signal: hsa_signal_t) {
+        if let Some(kind) = lock(&self.kinds).remove(&signal.handle) {
             self.destroyed[kind as usize].fetch_add(1, Relaxed);
         }
-        kind.is_some()
     }
 
     /// How many are alive.
@@ -142,8 +139,10 @@ mod tests {
         let signal = hsa_signal_t { handle: 7 };
         tally.created(Kind::GpuOnly, signal);
         assert_eq!((tally.recycled(), tally.live().gpu_only), (0, 1));
-        assert!(tally.destroyed(signal));
-        assert!(!tally.destroyed(signal));
+        tally.destroyed(signal);
+        // It is not ours any more.
+        tally.destroyed(signal);
+        assert_eq!(tally.live().gpu_only, 0);
         tally.created(Kind::Completion, signal);
         assert_eq!((tally.recycled(), tally.last_gpu_only()), (1, 7));
         assert_eq!((tally.times(7), tally.times(8)), (2, 0));

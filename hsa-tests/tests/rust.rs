@@ -117,7 +117,10 @@ fn each(test: impl Fn(Runtime)) {
 
 fn soak_seconds() -> u64 {
     let seconds = env::var("HSA_TESTS_SOAK_SECONDS").ok();
-    seconds.map_or(5, |s| s.parse().expect("a whole number of seconds"))
+    seconds.map_or(5, |s| {
+        let parsed = s.parse();
+        parsed.unwrap_or_else(|_| panic!("HSA_TESTS_SOAK_SECONDS={s}: no whole number of seconds"))
+    })
 }
 
 // ---- the fault that the crate exists to end

@@ -6,6 +6,9 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 /// The root of the workspace.
 pub fn workspace() -> &'static Path {
@@ -39,6 +42,7 @@ pub fn target_directory() -> Result<&'static Path> {
 /// Builds a package in release mode; the file that its target of this name became: the program of a
 /// binary, the shared object of a `cdylib`.
 pub fn artifact(package: &str, target: &str) -> Result<PathBuf> {
+    let _patience = Patience::new(package);
     let output = cargo()
         .args(["build", "--release", "--quiet", "--package", package])
         .arg("--message-format=json-render-diagnostics")
@@ -72,6 +76,29 @@ pub fn artifact(package: &str, target: &str) -> Result<PathBuf> {
         "{package} has no program or shared object {target}; it has: {}",
         built.join(", ")
     )
+}
+
+/// Says after a while what is waited for: cargo may wait for another cargo, and was told to be quiet.
+struct Patience(mpsc::Sender<()>);
+
+impl Patience {
+    fn new(package: &str) -> Self {
+        let (done, over) = mpsc::channel();
+        let text = format!("cargo builds {package}, or waits for another cargo");
+        thread::spawn(move || {
+            if over.recv_timeout(Duration::from_secs(3)) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("== {text}");
+            }
+        });
+        Self(done)
+    }
+}
+
+impl Drop for Patience {
+    fn drop(&mut self) {
+        // It is gone if it has said so already.
+        let _ = self.0.send(());
+    }
 }
 
 /// [`artifact`] for tests.

@@ -1,6 +1,6 @@
 //! The project's own commands: `cargo xtask --help`.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, Subcommand};
 use std::env;
 use std::ffi::OsString;
@@ -38,19 +38,22 @@ enum Task {
     },
     /// Runs a program on AMD's real HSA runtime over the emulated GPU; its exit code is passed on.
     ///
-    /// The emulated GPU also reads SOFTGPU_SEED, and SOFTGPU_REPORT: a file for its report when the
-    /// program ends.
+    /// The emulated GPU also reads SOFTGPU_REPORT (a file that gets who waits for whom, when the
+    /// program ends or stands still), SOFTGPU_FAULTS and others: see softgpu/thunk/README.md. Where
+    /// this command itself fails, its exit code is 125.
     Softgpu {
         /// Which version of the runtime.
         #[arg(long, value_enum, default_value = "installed")]
         runtime: Runtime,
-        /// How many GPUs [default: 1]
-        #[arg(long)]
+        /// How many GPUs [default: SOFTGPU_GPUS, or 1]
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
         gpus: Option<u32>,
-        /// How many nanoseconds a kernel lasts that doesn't say it itself [default: 10000]
+        /// How many nanoseconds a kernel lasts that doesn't say it itself [default: SOFTGPU_KERNEL_NS,
+        /// or 10000]
         #[arg(long)]
         kernel_ns: Option<u64>,
-        /// The program, and its arguments.
+        /// The program, and its arguments. With `--runtime trixie` it has to be a binary: what it
+        /// starts in turn does not run on the emulated GPU.
         #[arg(last = true, required = true, value_name = "PROGRAM [ARGUMENTS]")]
         program: Vec<OsString>,
     },
@@ -153,6 +156,9 @@ fn on_softgpu(
     };
     let program = find(Path::new(program))?;
     runtime.check()?;
+    if runtime == Runtime::Trixie {
+        is_binary(&program)?;
+    }
     softgpu::thunk()?;
     let mut command = runtime.command(&program);
     if let Some(gpus) = gpus {
@@ -180,14 +186,33 @@ fn find(program: &Path) -> Result<PathBuf> {
         .with_context(|| format!("there is no program {} in PATH", program.display()))
 }
 
+/// The tree's dynamic loader is given the program itself.
+fn is_binary(program: &Path) -> Result<()> {
+    let start = std::fs::read(program).with_context(|| format!("{}", program.display()))?;
+    ensure!(
+        start.starts_with(b"\x7fELF"),
+        "{} is no binary; --runtime trixie runs nothing else",
+        program.display()
+    );
+    Ok(())
+}
+
+/// The exit code where the program itself was not run, as `env` has it.
+const NOT_RUN: u8 = 125;
+
 fn main() -> ExitCode {
+    let task = Arguments::parse().task;
+    let failure = match task {
+        Task::Softgpu { .. } => ExitCode::from(NOT_RUN),
+        _ => ExitCode::FAILURE,
+    };
     // Not returned from `main`: that would print a backtrace of this program, where one is asked
     // for, behind the failure's own.
-    match perform(Arguments::parse().task) {
+    match perform(task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("== FAILED: {e:#}");
-            ExitCode::FAILURE
+            failure
         }
     }
 }

@@ -5,9 +5,9 @@
 
 use crate::clock;
 use crate::engine::Surroundings;
-use crate::signals::{NOBODY, Numbers, Signal, find_stale, numbers};
+use crate::signals::{NOBODY, Numbers, Signal, Stale, find_stale, numbers};
 use crate::witness::is_gate;
-use hsa_sys::{AQL_PACKET_SIZE, AqlPacket, PacketType, amd_queue_t, hsa_signal_t};
+use hsa_sys::{AQL_PACKET_SIZE, AqlPacket, PacketType, amd_queue_t, hsa_queue_t, hsa_signal_t};
 use softgpu::processor::{At, Blocked, Bus, Head, Outcome, Processor, signals};
 use softgpu::{Kernel, Runs};
 use std::cell::{Cell, RefCell};
@@ -52,6 +52,10 @@ pub(crate) struct Places {
 struct Hardware {
     places: Places,
     stopped: Cell<bool>,
+    /// The error that stopped it.
+    error: Cell<i64>,
+    /// Whether the last pass found a packet at the head, or a kernel running.
+    busy: Cell<bool>,
     /// One more than the highest index that was rung for.
     rung: Cell<u64>,
     /// Packets below this index have had their signals marked.
@@ -310,6 +314,8 @@ impl AqlQueue {
             hardware: Hardware {
                 places,
                 stopped: Cell::new(false),
+                error: Cell::new(0),
+                busy: Cell::new(false),
                 rung: Cell::new(0),
                 seen: Cell::new(0),
                 unrung: Cell::new((u64::MAX, 0)),
@@ -356,6 +362,10 @@ impl AqlQueue {
             self.processor.launch(&view, index);
             went = true;
         }
+        let read = self.hardware.read_index().load(Relaxed);
+        let waits = read < self.hardware.write_index();
+        let runs = !self.processor.running().is_empty();
+        self.hardware.busy.set(waits || runs);
         went
     }
 
@@ -381,9 +391,15 @@ impl AqlQueue {
         went
     }
 
+    /// Whether it has something that is not over.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.hardware.busy.get()
+    }
+
     /// The queue stops for an error, and its inactive signal says which.
     fn fail(&mut self, error: i64, around: &Surroundings<'_>) {
         self.stop(around);
+        self.hardware.error.set(error);
         let signal: &AtomicU64 = self
             .hardware
             .field(offset_of!(amd_queue_t, queue_inactive_signal));
@@ -400,6 +416,7 @@ impl AqlQueue {
     /// Nothing of it executes any more.
     pub(crate) fn stop(&mut self, around: &Surroundings<'_>) {
         self.hardware.stopped.set(true);
+        self.hardware.busy.set(false);
         let view = View {
             hardware: &self.hardware,
             around,
@@ -412,54 +429,91 @@ impl AqlQueue {
         self.processor.next_deadline(now)
     }
 
-    /// Whether something of it is under way or waits.
+    /// What it does and what it waits for, as text.
     pub(crate) fn describe(&self, around: &Surroundings<'_>, text: &mut String) {
-        let Places { id, node, .. } = self.hardware.places;
-        let _ = write!(text, "queue {id} of node {node}: ");
-        if self.hardware.stopped.get() || !self.hardware.mapped(around) {
-            let _ = writeln!(text, "stopped");
+        let hardware = &self.hardware;
+        let Places { id, node, ring, .. } = hardware.places;
+        let _ = write!(text, "queue {id} of node {node} (ring {ring:#x}");
+        if !hardware.mapped(around) {
+            let _ = writeln!(text, "): its memory is gone");
             return;
         }
-        let (read, write) = (
-            self.hardware.read_index().load(Relaxed),
-            self.hardware.write_index(),
-        );
-        let rung = self.hardware.rung.get();
+        let theirs: &AtomicU64 =
+            hardware.field(offset_of!(amd_queue_t, hsa_queue) + offset_of!(hsa_queue_t, id));
+        let _ = write!(text, ", the runtime's id {}): ", theirs.load(Relaxed));
+        let (read, write) = (hardware.read_index().load(Relaxed), hardware.write_index());
+        let rung = hardware.rung.get();
         let _ = writeln!(text, "read {read}, written {write}, rung {rung}");
+        if hardware.stopped.get() {
+            let why = match hardware.error.get() {
+                0 => "by the runtime",
+                BAD_PACKET => "by a packet of no known type",
+                _ => "by a kernel's fault",
+            };
+            let _ = writeln!(text, "  stopped {why}");
+            return;
+        }
         for kernel in self.processor.running() {
-            let _ = writeln!(text, "  packet {} runs: {:?}", kernel.packet, kernel.runs);
-        }
-        let view = View {
-            hardware: &self.hardware,
-            around,
-        };
-        match self.processor.blocked(&view) {
-            None => {
-                let _ = writeln!(text, "  packet {read} could be launched");
-            }
-            Some(Blocked::Empty | Blocked::Stopped) => {}
-            Some(Blocked::Signals(kind, named)) => {
-                let _ = writeln!(text, "  packet {read}, a {kind:?}, waits for");
-                for signal in named {
-                    let _ = writeln!(text, "    {}", describe_signal(signal, around));
+            let _ = write!(text, "  packet {} runs ", kernel.packet);
+            let _ = match kernel.runs {
+                Runs::For(nanoseconds) => writeln!(text, "for {nanoseconds} ns"),
+                Runs::Until(signal) => {
+                    writeln!(text, "until {}", describe_signal(signal, None, around))
                 }
-            }
-            Some(blocked) => {
-                let _ = writeln!(text, "  packet {read} waits: {blocked:?}");
-            }
+                Runs::Forever => writeln!(text, "for ever"),
+            };
         }
+        let view = View { hardware, around };
+        let blocked = self.processor.blocked(&view);
+        if matches!(blocked, Some(Blocked::Empty | Blocked::Stopped)) {
+            return;
+        }
+        let _ = write!(text, "  packet {read} ");
+        let _ = match blocked {
+            None | Some(Blocked::Empty | Blocked::Stopped) => writeln!(text, "could be launched"),
+            Some(Blocked::Unpublished) => {
+                writeln!(text, "was reserved, and is not published or not rung for")
+            }
+            Some(Blocked::Earlier(n)) => {
+                writeln!(
+                    text,
+                    "has the barrier bit and waits for {n} earlier kernels"
+                )
+            }
+            Some(Blocked::Full(n)) => writeln!(text, "waits for one of {n} kernels to end"),
+            Some(Blocked::Signals(kind, _)) => {
+                let (packet, numbers) = view.packet(read);
+                let all = if kind == PacketType::BarrierAnd {
+                    "all"
+                } else {
+                    "one"
+                };
+                let _ = writeln!(text, "waits for {all} of");
+                let named = signals(&packet).into_iter().zip(numbers).take(5);
+                for (signal, number) in named.filter(|(signal, _)| !signal.is_null()) {
+                    let described = describe_signal(signal, Some(number), around);
+                    let _ = writeln!(text, "    {described}");
+                }
+                Ok(())
+            }
+        };
     }
 }
 
-fn describe_signal(signal: hsa_signal_t, around: &Surroundings<'_>) -> String {
+/// A signal's value, and what became of it since a packet that names it was first seen.
+fn describe_signal(signal: hsa_signal_t, number: Option<u64>, around: &Surroundings<'_>) -> String {
     let handle = signal.handle;
-    match Signal::at(signal, around.held) {
-        None => format!("{handle:#x}, which is no signal"),
-        Some(found) => {
-            let value = found.value().load(Relaxed);
-            let dead = found.kind().load(Relaxed) == 0;
-            let how = if dead { ", destroyed" } else { "" };
-            format!("signal {handle:#x} = {value}{how}")
+    let Some(found) = Signal::at(signal, around.held) else {
+        return format!("{handle:#x}, which is no signal");
+    };
+    let value = found.value().load(Relaxed);
+    let number = number.unwrap_or_else(|| found.number_word().load(Relaxed));
+    let how = match find_stale([(signal, number)], around.held) {
+        Some((_, Stale::Destroyed)) => ", which is destroyed",
+        Some((_, Stale::Recreated)) => {
+            ", which is another one: the one that the packet meant was destroyed"
         }
-    }
+        Some((_, Stale::NoSignal)) | None => "",
+    };
+    format!("signal {handle:#x} = {value}{how}")
 }

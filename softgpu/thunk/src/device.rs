@@ -9,7 +9,7 @@ use crate::witness::{Counts, Witness};
 use parking_lot::Mutex;
 use std::fmt::Write;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 pub(crate) struct Device {
     pub(crate) settings: Settings,
@@ -25,12 +25,28 @@ pub(crate) struct Device {
 
 static DEVICE: OnceLock<Result<Device, String>> = OnceLock::new();
 
+/// Whether this process is a child of the one that made the machine: it has no thread that plays the
+/// hardware, and locks may be held for ever that its parent's threads held.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn forked() {
+    FORKED.store(true, Relaxed);
+}
+
 /// The machine, made at the first call.
 ///
 /// # Errors
-/// What is wrong with the environment.
+/// What is wrong with the environment; that it is the parent's.
 pub(crate) fn device() -> Result<&'static Device, &'static str> {
-    let made = DEVICE.get_or_init(|| Settings::read().map(Device::new));
+    if FORKED.load(Relaxed) {
+        return Err("the emulated GPU is that of the process that forked");
+    }
+    let made = DEVICE.get_or_init(|| {
+        // SAFETY: registers a function of this library, which is never unloaded; it stores to an
+        // atomic and nothing else.
+        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+        Settings::read().map(Device::new)
+    });
     made.as_ref().map_err(String::as_str)
 }
 
@@ -96,6 +112,16 @@ impl Device {
         }
     }
 
+    /// Writes the report, if one is wanted.
+    pub(crate) fn report(&self) {
+        let Some(path) = &self.settings.report else {
+            return;
+        };
+        if let Err(error) = std::fs::write(path, self.describe()) {
+            eprintln!("softgpu: SOFTGPU_REPORT={}: {error}", path.display());
+        }
+    }
+
     /// Who waits for whom, and what was found.
     pub(crate) fn describe(&self) -> String {
         let mut text = self.engine.describe(self);
@@ -111,13 +137,7 @@ impl Device {
 }
 
 extern "C" fn write_report() {
-    let Ok(device) = device() else {
-        return;
-    };
-    let Some(path) = &device.settings.report else {
-        return;
-    };
-    if let Err(error) = std::fs::write(path, device.describe()) {
-        eprintln!("softgpu: {}: {error}", path.display());
+    if let Ok(device) = device() {
+        device.report();
     }
 }

@@ -85,6 +85,14 @@ impl Queue {
             Self::Sdma(queue) => queue.id,
         }
     }
+
+    /// Whether it has something that is not over.
+    fn is_busy(&self) -> bool {
+        match self {
+            Self::Aql(queue) => queue.is_busy(),
+            Self::Sdma(queue) => queue.is_busy(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -253,6 +261,8 @@ impl Engine {
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000_u64) };
         let mut idle_since = clock::now();
         let mut sleep = SHORTEST_SLEEP;
+        let still = device.settings.still.as_nanos() as u64;
+        let mut told = false;
         let mut state = self.state.lock();
         while !state.ends {
             if state.queues.is_empty() && state.late.get_mut().is_empty() {
@@ -266,6 +276,13 @@ impl Engine {
             if went {
                 idle_since = now;
                 sleep = SHORTEST_SLEEP;
+                told = false;
+                continue;
+            }
+            if now - idle_since >= still && !told && state.queues.iter().any(Queue::is_busy) {
+                // A program that hangs is ended from outside, where no report is written.
+                told = true;
+                MutexGuard::unlocked(&mut state, || device.report());
                 continue;
             }
             let next = next_deadline(&state, now).map_or(u64::MAX, |at| at - now);

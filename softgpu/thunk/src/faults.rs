@@ -47,11 +47,22 @@ pub(crate) struct Faults {
     state: Mutex<(Plan, fastrand::Rng)>,
 }
 
+/// What a fault's value may be; `None` if there is no such fault.
+pub(crate) fn range_of(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "fail_events" | "fail_memory" | "late_by" => "a whole number",
+        "event_late" | "event_twice" => "a probability, 0 to 1",
+        "events_dead" => "0 or 1",
+        _ => return None,
+    })
+}
+
 /// Whether there is such a fault, and it can have this value.
 pub(crate) fn accepts(name: &str, value: f64) -> bool {
-    let whole = value >= 0.0 && value.fract() == 0.0 && value <= 1e15;
     match name {
-        "fail_events" | "fail_memory" | "late_by" => whole,
+        "fail_events" | "fail_memory" | "late_by" => {
+            (0.0..=1e15).contains(&value) && value.fract() == 0.0
+        }
         "event_late" | "event_twice" => (0.0..=1.0).contains(&value),
         "events_dead" => value == 0.0 || value == 1.0,
         _ => false,
@@ -140,6 +151,10 @@ mod tests {
         assert!(faults.set("events_dead", 1.0));
         assert!(!faults.raising().now);
         assert!(!faults.set("event_late", 1.5) && !faults.set("other", 1.0));
-        assert!(NAMES.iter().all(|name| accepts(name, 1.0)));
+        assert!(
+            NAMES
+                .iter()
+                .all(|name| accepts(name, 1.0) && range_of(name).is_some())
+        );
     }
 }

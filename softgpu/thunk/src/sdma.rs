@@ -104,6 +104,11 @@ impl SdmaQueue {
         went
     }
 
+    /// Whether it has packets.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.indices.read.load(Acquire) < self.indices.write.load(Acquire)
+    }
+
     /// A word of the packet at a read index.
     fn word(&self, read: u64, n: u64) -> u32 {
         let offset = (read + n * WORD) % self.ring_bytes;

@@ -1,7 +1,9 @@
 //! What the environment says. Read once, at the first `hsaKmtOpenKFD`.
 
+use crate::faults;
 use std::env;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `SOFTGPU_...`, with the defaults for what is not set.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,8 +20,10 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     /// `SOFTGPU_FAULTS`: `name=value,...`, see [`crate::faults`].
     pub(crate) faults: Vec<(String, f64)>,
-    /// `SOFTGPU_REPORT`: the file that gets the report when the process ends.
+    /// `SOFTGPU_REPORT`: the file that gets the report; `%p` is the process's number.
     pub(crate) report: Option<PathBuf>,
+    /// `SOFTGPU_STILL_S`: standing still for so long is reported, too.
+    pub(crate) still: Duration,
 }
 
 impl Default for Settings {
@@ -32,19 +36,39 @@ impl Default for Settings {
             seed: 0,
             faults: Vec::new(),
             report: None,
+            still: Duration::from_secs(2),
         }
     }
 }
 
-fn number(name: &str, value: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64, String> {
-    let parsed: u64 = value
-        .parse()
-        .map_err(|_| format!("{name}={value}: not a whole number"))?;
-    if !range.contains(&parsed) {
-        let (low, high) = range.into_inner();
-        return Err(format!("{name}={value}: must be {low} to {high}"));
+/// All of them.
+const NAMES: [&str; 8] = [
+    "SOFTGPU_GPUS",
+    "SOFTGPU_KERNEL_NS",
+    "SOFTGPU_RUNNING",
+    "SOFTGPU_EVENTS",
+    "SOFTGPU_SEED",
+    "SOFTGPU_FAULTS",
+    "SOFTGPU_REPORT",
+    "SOFTGPU_STILL_S",
+];
+
+fn number(
+    get: &impl Fn(&str) -> Option<String>,
+    name: &str,
+    range: std::ops::RangeInclusive<u64>,
+) -> Result<Option<u64>, String> {
+    let Some(value) = get(name) else {
+        return Ok(None);
+    };
+    let parsed = value.parse().ok().filter(|n| range.contains(n));
+    let (low, high) = range.into_inner();
+    match parsed {
+        Some(parsed) => Ok(Some(parsed)),
+        None => Err(format!(
+            "{name}={value}: must be a whole number, {low} to {high}"
+        )),
     }
-    Ok(parsed)
 }
 
 impl Settings {
@@ -53,46 +77,66 @@ impl Settings {
     /// # Errors
     /// Names the variable that is wrong, and what it may be.
     pub(crate) fn read() -> Result<Self, String> {
-        Self::from(|name| env::var(name).ok())
+        let ours = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        for name in ours.filter(|name| name.starts_with("SOFTGPU_")) {
+            if !NAMES.contains(&name.as_str()) {
+                eprintln!(
+                    "softgpu: {name} is not read; there are {}",
+                    NAMES.join(", ")
+                );
+            }
+        }
+        let settings = Self::from(|name| env::var(name).ok())?;
+        if let Some(path) = &settings.report {
+            // Now, while somebody looks.
+            std::fs::write(path, "")
+                .map_err(|e| format!("SOFTGPU_REPORT={}: {e}", path.display()))?;
+        }
+        Ok(settings)
     }
 
     fn from(get: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
-        let mut settings = Self::default();
-        if let Some(value) = get("SOFTGPU_GPUS") {
-            settings.gpus = number("SOFTGPU_GPUS", &value, 1..=64)? as u32;
-        }
-        if let Some(value) = get("SOFTGPU_KERNEL_NS") {
-            settings.kernel_ns = number("SOFTGPU_KERNEL_NS", &value, 0..=u64::MAX)?;
-        }
-        if let Some(value) = get("SOFTGPU_RUNNING") {
-            settings.running = number("SOFTGPU_RUNNING", &value, 1..=65_536)? as usize;
-        }
-        if let Some(value) = get("SOFTGPU_EVENTS") {
-            // The runtime wants three for itself; as many mailboxes as the real driver has.
-            settings.events = number("SOFTGPU_EVENTS", &value, 3..=4_096)? as u32;
-        }
-        if let Some(value) = get("SOFTGPU_SEED") {
-            settings.seed = number("SOFTGPU_SEED", &value, 0..=u64::MAX)?;
-        }
-        if let Some(value) = get("SOFTGPU_FAULTS") {
-            for part in value.split(',').filter(|part| !part.trim().is_empty()) {
-                let fault = part
-                    .split_once('=')
-                    .and_then(|(name, value)| Some((name.trim(), value.trim().parse().ok()?)))
-                    .filter(|(name, value)| crate::faults::accepts(name, *value));
-                let Some((name, value)) = fault else {
-                    let known = crate::faults::NAMES.join(", ");
-                    return Err(format!(
-                        "SOFTGPU_FAULTS: {part:?} is no fault with a value; there are {known}"
-                    ));
-                };
-                settings.faults.push((name.to_owned(), value));
-            }
-        }
-        settings.report = get("SOFTGPU_REPORT")
-            .filter(|path| !path.is_empty())
-            .map(PathBuf::from);
-        Ok(settings)
+        // What is set to nothing is not set.
+        let get = |name: &str| get(name).filter(|value| !value.is_empty());
+        let default = Self::default();
+        let whole = 0..=u64::MAX;
+        let or = |found: Option<u64>, default: u64| found.unwrap_or(default);
+        // The runtime wants three events for itself; there are as many as the real driver has.
+        let events = number(&get, "SOFTGPU_EVENTS", 3..=4_096)?;
+        let gpus = number(&get, "SOFTGPU_GPUS", 1..=64)?;
+        let running = number(&get, "SOFTGPU_RUNNING", 1..=65_536)?;
+        let still = number(&get, "SOFTGPU_STILL_S", 1..=1_000_000)?;
+        let faults = get("SOFTGPU_FAULTS").unwrap_or_default();
+        let faults = faults.split(',').filter(|part| !part.trim().is_empty());
+        let path = |path: String| path.replace("%p", &std::process::id().to_string());
+        Ok(Self {
+            gpus: or(gpus, default.gpus.into()) as u32,
+            kernel_ns: or(
+                number(&get, "SOFTGPU_KERNEL_NS", whole.clone())?,
+                default.kernel_ns,
+            ),
+            running: or(running, default.running as u64) as usize,
+            events: or(events, default.events.into()) as u32,
+            seed: or(number(&get, "SOFTGPU_SEED", whole)?, default.seed),
+            faults: faults.map(fault).collect::<Result<_, _>>()?,
+            report: get("SOFTGPU_REPORT").map(path).map(PathBuf::from),
+            still: still.map_or(default.still, Duration::from_secs),
+        })
+    }
+}
+
+fn fault(part: &str) -> Result<(String, f64), String> {
+    let (name, value) = part.split_once('=').unwrap_or((part, ""));
+    let (name, value) = (name.trim(), value.trim());
+    let Some(range) = faults::range_of(name) else {
+        let known = faults::NAMES.join(", ");
+        return Err(format!(
+            "SOFTGPU_FAULTS: no fault is called {name:?}; there are {known}"
+        ));
+    };
+    match value.parse() {
+        Ok(parsed) if faults::accepts(name, parsed) => Ok((name.to_owned(), parsed)),
+        _ => Err(format!("SOFTGPU_FAULTS: {name}={value}: must be {range}")),
     }
 }
 
@@ -112,9 +156,11 @@ mod tests {
             ("SOFTGPU_GPUS", "many"),
             ("SOFTGPU_EVENTS", "5000"),
             ("SOFTGPU_KERNEL_NS", "-1"),
-            ("SOFTGPU_FAULTS", "event_late"),
+            ("SOFTGPU_SEED", "99999999999999999999999"),
             ("SOFTGPU_FAULTS", "event_late=2"),
-            ("SOFTGPU_FAULTS", "no_such=1"),
+            ("SOFTGPU_FAULTS", "event_late=nan"),
+            ("SOFTGPU_FAULTS", "fail_events=-1"),
+            ("SOFTGPU_STILL_S", "0"),
         ] {
             let error = with(name, value).unwrap_err();
             assert!(error.contains(name) && error.contains(value), "{error}");
@@ -122,7 +168,19 @@ mod tests {
     }
 
     #[test]
+    fn an_unknown_fault_is_told_from_a_bad_value() {
+        let error = with("SOFTGPU_FAULTS", "no_such=1").unwrap_err();
+        assert!(error.contains("no_such") && error.contains("event_late"));
+        let error = with("SOFTGPU_FAULTS", "event_late").unwrap_err();
+        assert!(error.contains("0 to 1"), "{error}");
+    }
+
+    #[test]
     fn nothing_set_is_the_default() {
         assert_eq!(Settings::from(|_| None), Ok(Settings::default()));
+        assert_eq!(
+            Settings::from(|_| Some(String::new())),
+            Ok(Settings::default())
+        );
     }
 }

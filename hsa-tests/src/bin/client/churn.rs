@@ -114,7 +114,7 @@ fn until<S: Serializing>(
 ) -> Result<()> {
     match moment {
         Moment::Unused => {}
-        Moment::Pending => queue.kernels([50_000_000, 0, 0]),
+        Moment::Pending => queue.kernels([500_000_000, 0, 0]),
         Moment::Completed => {
             queue.kernels([1_000]);
             while queue.in_flight() > 0 {
@@ -124,15 +124,15 @@ fn until<S: Serializing>(
         Moment::Waiting => {
             let holder = &steady[0];
             holder.kernels([4_000_000]);
-            queue.kernels([50_000_000]);
+            queue.kernels([500_000_000]);
             thread::sleep(Duration::from_millis(2));
         }
         Moment::Holding => {
-            queue.kernels([50_000_000, 0]);
+            queue.kernels([500_000_000, 0]);
             thread::sleep(Duration::from_millis(4));
         }
         Moment::Inactivated => {
-            queue.kernels([50_000_000, 0]);
+            queue.kernels([500_000_000, 0]);
             thread::sleep(Duration::from_millis(2));
             bench.inactivate(queue)?;
             let before = completed(steady);

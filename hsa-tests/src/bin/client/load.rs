@@ -12,15 +12,15 @@ use std::time::Duration;
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Queues of each agent.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = crate::some)]
     queues: usize,
     /// Agents (SOFTGPU_GPUS says how many there are).
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::some)]
     agents: usize,
     /// Submitting threads of each agent.
     #[arg(long, default_value_t = 2)]
     threads: u64,
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 2.0, value_parser = crate::seconds)]
     seconds: f64,
     /// The pause between two toggles, in microseconds; 0: none.
     #[arg(long, default_value_t = 500)]

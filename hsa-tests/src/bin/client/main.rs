@@ -34,20 +34,33 @@ struct Arguments {
     /// The serializer.
     #[arg(long, global = true, value_enum, default_value = "crate")]
     policy: Policy,
-    /// A mistake for the profiler to make, which the checks have to find.
+    /// A mistake for the profiler to make, which the checks have to find in the scenarios that it
+    /// names.
     #[arg(long, global = true, value_enum)]
     fault: Option<Fault>,
     /// A packet of the profiler's own stands behind each kernel.
     #[arg(long, global = true)]
     tail: bool,
     /// Nothing may stand still for so many seconds.
-    #[arg(long, global = true, default_value_t = 10.0)]
+    #[arg(long, global = true, default_value_t = 10.0, value_parser = seconds)]
     patience: f64,
     /// The scenario's own choices come from it.
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
     #[command(subcommand)]
     scenario: Scenario,
+}
+
+/// A length of time that a thread can wait for.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    let found = text.parse().ok().filter(|s| (0.0..=1e6).contains(s));
+    found.ok_or_else(|| "must be a number of seconds, 0 to 1000000".to_owned())
+}
+
+/// A number of things of which there has to be one.
+pub(crate) fn some(text: &str) -> Result<usize, String> {
+    let found = text.parse().ok().filter(|n| (1..=10_000).contains(n));
+    found.ok_or_else(|| "must be a whole number, 1 to 10000".to_owned())
 }
 
 /// Which serializer the profiler has.

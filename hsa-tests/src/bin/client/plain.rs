@@ -11,7 +11,7 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = crate::some)]
     queues: usize,
     /// Kernels of each queue.
     #[arg(long, default_value_t = 400)]
@@ -62,11 +62,11 @@ pub(crate) fn run(a: &Arguments) -> Result<Value> {
         kernels += a.kernels * a.queues as u64;
         witness = Some(Witness::find()?);
         if a.no_shutdown {
-            queues.iter().for_each(|q| q.kernels([20_000_000, 0]));
+            queues.iter().for_each(|q| q.kernels([1_000_000_000, 0]));
             break;
         }
         if a.leave_queues {
-            queues.iter().for_each(|q| q.kernels([5_000_000, 0]));
+            queues.iter().for_each(|q| q.kernels([1_000_000_000, 0]));
             thread::sleep(Duration::from_millis(1));
         } else {
             for queue in queues {

@@ -54,7 +54,7 @@ pub(crate) struct LiveArguments {
     #[arg(long, default_value_t = 5)]
     rounds: u64,
     /// Queues that are alive.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = crate::some)]
     queues: usize,
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn run_live<S: Serializing>(a: &LiveArguments, options: &Options<S>) 
                 thread::sleep(Duration::from_micros(100));
             }
             // Kernels that will be running, and others behind them.
-            queues.iter().for_each(|q| q.kernels([20_000_000, 0]));
+            queues.iter().for_each(|q| q.kernels([1_000_000_000, 0]));
             thread::sleep(Duration::from_millis(1));
             stop.store(true, SeqCst);
         });

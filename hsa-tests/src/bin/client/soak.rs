@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
-    #[arg(long, default_value_t = 5.0)]
+    #[arg(long, default_value_t = 5.0, value_parser = crate::seconds)]
     seconds: f64,
     /// The pause between two toggles, in microseconds.
     #[arg(long, default_value_t = 3_000)]
     toggle_us: u64,
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = crate::some)]
     queues: usize,
     #[arg(long, default_value_t = 2)]
     threads: u64,
