@@ -44,17 +44,21 @@ impl Api {
     /// # Errors
     /// Where the library or one of the functions is missing.
     pub fn load() -> Result<(Library, Self), LoadError> {
-        Self::load_from(Path::new(LIBRARY_NAME))
+        // SAFETY: the runtime's library starts nothing when it is loaded, and its functions are those
+        // of its header.
+        unsafe { Self::load_from(Path::new(LIBRARY_NAME)) }
     }
 
     /// Loads the library of that path, or of that name where the path has no directory.
     ///
     /// # Errors
     /// As [`load`](Self::load).
-    pub fn load_from(path: impl AsRef<Path>) -> Result<(Library, Self), LoadError> {
+    ///
+    /// # Safety
+    /// Loading that library is sound, and its symbols of these names are HSA's functions.
+    pub unsafe fn load_from(path: impl AsRef<Path>) -> Result<(Library, Self), LoadError> {
         let name = path.as_ref().as_os_str();
-        // SAFETY: the runtime's library starts nothing when it is loaded, and its functions have
-        // no requirements to its loading. Another library of that name is the caller's doing.
+        // SAFETY: the caller's promise.
         let library = unsafe { Library::new(name) }.map_err(|source| LoadError::Library {
             name: name.to_owned(),
             source,

@@ -35,7 +35,8 @@ fn the_installed_runtime_has_every_exported_function() {
 
 #[test]
 fn a_library_that_is_not_there_is_named_with_its_package() {
-    let error = Api::load_from("libno-such-runtime.so.1").unwrap_err();
+    // SAFETY: there is no such library.
+    let error = unsafe { Api::load_from("libno-such-runtime.so.1") }.unwrap_err();
     assert!(matches!(error, LoadError::Library { .. }));
     let text = error.to_string();
     for part in ["libno-such-runtime.so.1", "hsa-rocr", "libhsa-runtime64-1"] {
@@ -47,7 +48,8 @@ fn a_library_that_is_not_there_is_named_with_its_package() {
 
 #[test]
 fn a_library_that_is_another_is_told_by_the_function_that_it_lacks() {
-    let error = Api::load_from("libc.so.6").unwrap_err();
+    // SAFETY: it is loaded already, and has none of the functions.
+    let error = unsafe { Api::load_from("libc.so.6") }.unwrap_err();
     let LoadError::Symbol { symbol, .. } = &error else {
         panic!("{error}");
     };

@@ -8,6 +8,7 @@ use crate::flights::{Flight, Watched};
 use crate::lock;
 use crate::setup::Fault;
 use crate::shared::Core;
+use crate::watchdog;
 use harness::Serializing;
 use hsa_serializer::MAX_PACKETS;
 use hsa_sys::{
@@ -133,10 +134,11 @@ impl<S: Serializing> Interceptor<S> {
     fn wait_for_room(&self) {
         let watched = &self.watched;
         let after = self.written + self.out.len() as u64 + MOST + MARGIN;
-        let mut waited = false;
+        let mut waited = None;
         loop {
             let under_way = watched.under_way.load(SeqCst);
-            let fits = after <= watched.launched.load(SeqCst) + watched.ring;
+            let launched = watched.launched.load(SeqCst);
+            let fits = after <= launched + watched.ring;
             let in_vain = under_way == 0
                 || watched.closed.load(SeqCst)
                 || self.core.gate.is_closed()
@@ -144,10 +146,16 @@ impl<S: Serializing> Interceptor<S> {
             if under_way < watched.asked && fits || in_vain {
                 break;
             }
-            waited = true;
+            if waited
+                .replace(launched)
+                .is_some_and(|before| before < launched)
+            {
+                // It is no standstill.
+                watchdog::step();
+            }
             thread::sleep(Duration::from_micros(20));
         }
-        if waited {
+        if waited.is_some() {
             self.core.counts.waited_for_room.fetch_add(1, Relaxed);
         }
     }

@@ -29,6 +29,9 @@ unsafe impl<S: Serializing> Send for Entry<S> {}
 /// The queue of an error callback, known once it was made.
 type Known<S> = OnceLock<(usize, Arc<Watched<S>>)>;
 
+/// Held while the runtime creates a queue.
+static CREATING: Mutex<()> = Mutex::new(());
+
 /// A ring that is long enough for what becomes of `size` packets: 4 for each, and some room.
 fn longer(size: u32, longest: u32) -> u32 {
     if !size.is_power_of_two() || size > longest {
@@ -69,6 +72,8 @@ impl<S: Serializing> Profiler<S> {
         let size = longer(request.size, core.hsa.longest_ring(request.agent)?);
         let (error, known) = self.error_call(request);
         let mut queue = std::ptr::null_mut();
+        // 6.1.2 loses its heap where two threads create queues of one agent at a time.
+        let creating = lock(&CREATING);
         // SAFETY: the caller's promise; our callback can be called with any number.
         let created = unsafe {
             create(
@@ -82,6 +87,7 @@ impl<S: Serializing> Profiler<S> {
                 &raw mut queue,
             )
         };
+        drop(creating);
         let made = created.ok().and_then(|()| {
             // The runtime's queue is there, its first packet is not written.
             let half = serializer

@@ -23,6 +23,10 @@ const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 /// Written last: the packages and versions in the tree. Without it a tree doesn't count.
 const STAMP: &str = "complete";
 
+/// Written first: a directory with other contents and without this is somebody's, and not touched.
+const MARK: &str = ".made-by-xtask-trixie";
+const MARKED: &str = "This directory is made, and removed, by `cargo xtask trixie`.\n";
+
 /// Releases by which a host's entry is known to be of Debian's main archive.
 const RELEASES: &[&str] = &[
     "bullseye",
@@ -103,22 +107,25 @@ impl Tree {
             cfg!(target_arch = "x86_64"),
             "the tree is for x86-64, which this machine is not"
         );
-        let empty = fs::read_dir(&self.directory).is_ok_and(|mut d| d.next().is_none());
-        if self.directory.exists() && !empty && self.stamp().is_none() {
+        let Some(name) = self.directory.file_name() else {
             bail!(
-                "{} is not empty and was not made by this command: not touched",
+                "{} is no name for a new directory",
                 self.directory.display()
             );
-        }
+        };
+        let mut partial = name.to_owned();
+        partial.push(".partial");
+        let partial = self.directory.with_file_name(partial);
+        ours(&self.directory)?;
+        ours(&partial)?;
         for tool in ["apt-get", "dpkg-deb"] {
             require(tool)?;
         }
         let start = Instant::now();
         // It gets its name when nothing is missing any more.
-        let mut partial = self.directory.clone().into_os_string();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
         remove(&partial)?;
+        fs::create_dir_all(&partial)?;
+        fs::write(partial.join(MARK), MARKED)?;
         fill(&partial).with_context(|| {
             format!(
                 "Debian trixie's tree could not be made; what there is of it: {}",
@@ -160,6 +167,25 @@ fn require(tool: &str) -> Result<()> {
     ensure!(
         found.is_ok(),
         "{tool} is missing: the tree is made of Debian's packages, by apt-get and dpkg-deb"
+    );
+    Ok(())
+}
+
+/// Whether a directory may be removed: it is not there, it is empty, or it is of our own making.
+fn ours(directory: &Path) -> Result<()> {
+    let Ok(mut entries) = fs::read_dir(directory) else {
+        ensure!(
+            !directory.exists(),
+            "{} is no directory: not touched",
+            directory.display()
+        );
+        return Ok(());
+    };
+    let marked = fs::read_to_string(directory.join(MARK)).is_ok_and(|text| text == MARKED);
+    ensure!(
+        marked || entries.next().is_none(),
+        "{} is not empty and was not made by this command: not touched",
+        directory.display()
     );
     Ok(())
 }

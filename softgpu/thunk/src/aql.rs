@@ -34,6 +34,43 @@ const EXCEPTION: i64 = 1 << 31;
 /// `AMD_QUEUE_PROPERTIES_ENABLE_PROFILING`.
 const PROFILING: u32 = 1 << 3;
 
+/// AMD's packet that waits for a signal's value (`hsa_amd_barrier_value_packet_t`): a vendor packet of
+/// format 2. `hipStreamWaitValue` is made of it.
+#[derive(Clone, Copy, Debug)]
+struct BarrierValue {
+    signal: hsa_signal_t,
+    value: i64,
+    mask: i64,
+    condition: u32,
+}
+
+impl BarrierValue {
+    fn of(packet: &AqlPacket) -> Option<Self> {
+        let [header, signal, value, mask, condition, ..] = packet.words();
+        let format = header >> 16 & 0xff;
+        let is_one = packet.packet_type() == Some(PacketType::VendorSpecific) && format == 2;
+        is_one.then_some(Self {
+            signal: hsa_signal_t { handle: signal },
+            value: value as i64,
+            mask: mask as i64,
+            condition: condition as u32,
+        })
+    }
+
+    fn is_met(self, around: &Surroundings<'_>) -> bool {
+        let Some(found) = Signal::at(self.signal, around.held) else {
+            return false;
+        };
+        let masked = found.value().load(Acquire) & self.mask;
+        match self.condition {
+            0 => masked == self.value,
+            1 => masked != self.value,
+            2 => masked < self.value,
+            _ => masked >= self.value,
+        }
+    }
+}
+
 /// Where a queue's parts are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
@@ -143,7 +180,14 @@ impl Hardware {
         let rung = u64::try_from(doorbell.saturating_add(1)).unwrap_or(0);
         self.rung.set(self.rung.get().max(rung));
         let first = self.seen.get().max(self.read_index().load(Relaxed));
-        let last = self.rung.get().min(self.write_index());
+        // A write index beyond the ring's end is garbage: no more than the ring can hold is looked at.
+        let slots = (self.places.ring_bytes / AQL_PACKET_SIZE) as u64;
+        let read = self.read_index().load(Relaxed);
+        let last = self
+            .rung
+            .get()
+            .min(self.write_index())
+            .min(read.saturating_add(slots));
         let mut index = first;
         while index < last && !is_invalid(self.header(index)) {
             self.see(index, around);
@@ -352,9 +396,15 @@ impl AqlQueue {
             let Head::Packet(index) = view.head() else {
                 break;
             };
-            if self.hardware.packet(index).packet_type().is_none() {
+            let packet = self.hardware.packet(index);
+            if packet.packet_type().is_none() {
                 self.fail(BAD_PACKET, around);
                 return true;
+            }
+            if let Some(value) = BarrierValue::of(&packet) {
+                if !value.is_met(around) {
+                    break;
+                }
             }
             if self.processor.blocked(&view).is_some() {
                 break;
@@ -424,9 +474,9 @@ impl AqlQueue {
         self.processor.abandon(&view);
     }
 
-    /// When the next kernel may end, or a packet that was not rung for is taken.
-    pub(crate) fn next_deadline(&self, now: u64) -> Option<u64> {
-        self.processor.next_deadline(now)
+    /// When the next kernel may end, be that over already.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        self.processor.next_deadline(0)
     }
 
     /// What it does and what it waits for, as text.
@@ -469,6 +519,12 @@ impl AqlQueue {
             return;
         }
         let _ = write!(text, "  packet {read} ");
+        let waits = BarrierValue::of(&hardware.packet(read)).filter(|value| !value.is_met(around));
+        if let Some(value) = waits.filter(|_| blocked.is_none()) {
+            let described = describe_signal(value.signal, None, around);
+            let _ = writeln!(text, "waits for a value of {described}");
+            return;
+        }
         let _ = match blocked {
             None | Some(Blocked::Empty | Blocked::Stopped) => writeln!(text, "could be launched"),
             Some(Blocked::Unpublished) => {

@@ -161,6 +161,7 @@ impl Engine {
             QUEUE_AQL => {
                 let field = offset_of!(amd_queue_t, read_dispatch_id) as u64;
                 let Some(queue) = new.read_ptr.checked_sub(field) else {
+                    state.free_doorbells.push(doorbell);
                     return Status::InvalidParameter;
                 };
                 let places = Places {
@@ -174,12 +175,15 @@ impl Engine {
                 Queue::Aql(AqlQueue::new(places, device.settings.running))
             }
             QUEUE_SDMA | QUEUE_SDMA_XGMI => {
-                let queue = SdmaQueue::new(id, new.node, new.ring, new.ring_bytes);
+                let queue = SdmaQueue::new(id, new.node, new.ring, new.ring_bytes, doorbell);
                 new.read_ptr = &raw const queue.indices.read as u64;
                 new.write_ptr = &raw const queue.indices.write as u64;
                 Queue::Sdma(queue)
             }
-            _ => return Status::NotSupported,
+            _ => {
+                state.free_doorbells.push(doorbell);
+                return Status::NotSupported;
+            }
         };
         new.id = id;
         new.doorbell = std::ptr::from_ref(doorbell) as u64;
@@ -190,6 +194,7 @@ impl Engine {
                 Ok(thread) => state.thread = Some(thread),
                 Err(_) => {
                     state.queues.pop();
+                    state.free_doorbells.push(doorbell);
                     return Status::NoMemory;
                 }
             }
@@ -319,14 +324,17 @@ impl Engine {
 /// A queue goes: its kernels are lost, its doorbell is free.
 fn finish(state: &mut State, device: &Device, queue: Queue) {
     let id = queue.id();
-    if let Queue::Aql(mut queue) = queue {
-        let held = device.memory.hold();
-        queue.stop(&Surroundings {
-            device,
-            held: &held,
-            late: &state.late,
-        });
-        state.free_doorbells.push(queue.places().doorbell);
+    match queue {
+        Queue::Aql(mut queue) => {
+            let held = device.memory.hold();
+            queue.stop(&Surroundings {
+                device,
+                held: &held,
+                late: &state.late,
+            });
+            state.free_doorbells.push(queue.places().doorbell);
+        }
+        Queue::Sdma(queue) => state.free_doorbells.push(queue.doorbell),
     }
     device.witness.queue_destroyed(id);
 }
@@ -360,7 +368,7 @@ fn pass(state: &mut State, device: &Device) -> bool {
 /// When something will go on by itself.
 fn next_deadline(state: &State, now: u64) -> Option<u64> {
     let kernels = state.queues.iter().filter_map(|queue| match queue {
-        Queue::Aql(queue) => queue.next_deadline(now),
+        Queue::Aql(queue) => queue.next_deadline().map(|at| at.max(now)),
         Queue::Sdma(_) => None,
     });
     let late = state.late.borrow().peek().map(|late| late.0.0.max(now));

@@ -151,6 +151,9 @@ impl Events {
         state.live -= 1;
         // SAFETY: made by `Box::into_raw`, and its slot has just forgotten it.
         drop(unsafe { Box::from_raw(event) });
+        drop(state);
+        // Whoever waits for it has to hear that it is gone.
+        self.changed.notify_all();
         true
     }
 
@@ -287,6 +290,18 @@ mod tests {
         // A new event of an old id: what was seen of the old one does not count.
         assert_eq!(wait_one(&events, again), Status::WaitTimeout);
         assert!(events.destroy(again));
+    }
+
+    #[test]
+    fn a_waiter_hears_that_its_event_is_gone() {
+        let events = Arc::new(Events::new(2));
+        let event = events.create(EVENT_SIGNAL, false, false).unwrap();
+        let (copy, address) = (events.clone(), event as usize);
+        let waiter =
+            thread::spawn(move || copy.wait(&[address as *mut HsaEvent], false, INFINITE, None));
+        thread::sleep(Duration::from_millis(20));
+        assert!(events.destroy(event));
+        assert_eq!(waiter.join().unwrap(), Status::InvalidHandle);
     }
 
     #[test]

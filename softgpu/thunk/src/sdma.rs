@@ -7,7 +7,7 @@ use crate::clock;
 use crate::engine::Surroundings;
 use std::fmt::Write;
 use std::sync::atomic::{
-    AtomicU32, AtomicU64,
+    AtomicI64, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Release},
 };
 
@@ -46,6 +46,8 @@ pub(crate) struct SdmaQueue {
     ring: usize,
     ring_bytes: u64,
     pub(crate) indices: Box<Indices>,
+    /// Rung besides the write index, and not read.
+    pub(crate) doorbell: &'static AtomicI64,
     /// A packet that it does not know: it goes no further, as the hardware would.
     stopped: Option<u32>,
 }
@@ -61,13 +63,20 @@ enum Step {
 }
 
 impl SdmaQueue {
-    pub(crate) fn new(id: u64, node: u32, ring: usize, ring_bytes: u64) -> Self {
+    pub(crate) fn new(
+        id: u64,
+        node: u32,
+        ring: usize,
+        ring_bytes: u64,
+        doorbell: &'static AtomicI64,
+    ) -> Self {
         Self {
             id,
             node,
             ring,
             ring_bytes,
             indices: Box::default(),
+            doorbell,
             stopped: None,
         }
     }

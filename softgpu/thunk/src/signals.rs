@@ -17,6 +17,9 @@ use std::sync::atomic::{
 /// The high bits of a number that stands in a signal, so that nothing else is taken for one.
 const NUMBERED: u64 = 0x50f7 << 48;
 
+/// What a signal's kind can be while it lives: a user's, and two of doorbells.
+const KINDS: [i64; 3] = [1, -1, -2];
+
 /// A signal that is not there any more, or never was.
 pub(crate) const NOBODY: u64 = 0;
 
@@ -77,16 +80,17 @@ impl<'a> Signal<'a> {
     field! { end: AtomicU64, end_ts }
     field! { number_word: AtomicU64, reserved3 }
 
-    /// This signal's number; it gets one if it has none. [`NOBODY`] if it is destroyed.
+    /// This signal's number; it gets one if it has none. [`NOBODY`] if it is destroyed, or what stands
+    /// there is no signal: then nothing is written.
     fn number(&self) -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        if self.kind().load(Acquire) == 0 {
-            return NOBODY;
-        }
         // It orders nothing: it is only ever compared.
         let found = self.number_word().load(Relaxed);
         if found & (0xffff << 48) == NUMBERED {
             return found;
+        }
+        if !KINDS.contains(&self.kind().load(Acquire)) || found != 0 {
+            return NOBODY;
         }
         let number = NUMBERED | NEXT.fetch_add(1, Relaxed);
         self.number_word().store(number, Relaxed);
@@ -127,8 +131,11 @@ pub(crate) fn find_stale(
         .filter(|(signal, _)| !signal.is_null())
         .find_map(|(signal, number)| {
             let stale = match Signal::at(signal, held) {
+                // Its memory went with the runtime, which was shut down under the packet.
+                None if number != NOBODY => return None,
                 None => Stale::NoSignal,
                 Some(found) if found.kind().load(Acquire) == 0 => Stale::Destroyed,
+                Some(_) if number == NOBODY => Stale::NoSignal,
                 Some(found) if found.number_word().load(Relaxed) != number => Stale::Recreated,
                 Some(_) => return None,
             };
@@ -171,5 +178,16 @@ mod tests {
         };
         let found = find_stale([(nobody, NOBODY)], &held);
         assert_eq!(found, Some((nobody, Stale::NoSignal)));
+        // What is no signal is not written to.
+        let data = hsa_signal_t {
+            handle: start as u64 + 64,
+        };
+        let signal = Signal::at(data, &held).unwrap();
+        signal.kind().store(77, Release);
+        assert_eq!(
+            numbers([data, null, null, null, null, null], &held)[0],
+            NOBODY
+        );
+        assert_eq!(signal.number_word().load(Relaxed), 0);
     }
 }
