@@ -38,6 +38,8 @@ fn check_beside(tools: &[Tool], name: &str, gpus: u32) -> Vec<Run> {
         name,
         gpus,
         tools,
+        kernel_ns: None,
+        own: 0,
     }
     .check();
     // The tool was at work at all.

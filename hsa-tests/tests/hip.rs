@@ -3,7 +3,7 @@
 
 mod native;
 
-use native::{Compiler, Run, Scenario, Tool};
+use native::{Compiler, Run, Scenario, Tool, Witness};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -22,18 +22,39 @@ fn client() -> Option<&'static Path> {
         .as_deref()
 }
 
-fn check(name: &str, gpus: u32) -> Vec<Run> {
+/// How long HIP's kernels last: long enough for those of several streams to run together.
+const KERNEL_NS: u32 = 40_000;
+
+fn check(name: &str, gpus: u32) {
     let Some(client) = client() else {
-        return Vec::new();
+        return;
     };
     let tools = &[Tool::Bare, Tool::Serialize, Tool::Toggle(300)];
-    Scenario {
+    let runs = Scenario {
         client,
         name,
         gpus,
         tools,
+        kernel_ns: Some(KERNEL_NS),
+        // One, when HIP starts.
+        own: 1,
     }
-    .check()
+    .check();
+    for run in runs {
+        let (kernels, running) = (run.number("kernels"), run.number("running"));
+        let Run { summary, tool, .. } = &run;
+        assert!(kernels > 20, "{kernels}");
+        match tool {
+            // Without the serializer several would run at once, where there are several streams.
+            Tool::Bare => assert!(running > 1 || name == "memsets", "{name}: {running}"),
+            // HIP's queues are intercepted, and all of their kernels serialized.
+            Tool::Serialize => {
+                let Witness { gated, .. } = summary.witness;
+                assert_eq!((summary.serialized, running), (gated, 1), "{summary:?}");
+            }
+            _ => assert!(summary.transitions > 2, "{summary:?}"),
+        }
+    }
 }
 
 #[test]
@@ -63,10 +84,5 @@ fn chains_of_streams() {
 
 #[test]
 fn memsets() {
-    for run in check("memsets", 1) {
-        // HIP's queues are intercepted, and its kernels serialized.
-        if run.tool == Tool::Serialize {
-            assert!(run.summary.serialized > 20, "{:?}", run.summary);
-        }
-    }
+    check("memsets", 1);
 }

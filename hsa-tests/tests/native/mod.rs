@@ -145,6 +145,52 @@ pub(crate) struct Summary {
     pub(crate) transitions: u64,
     /// Misuse that the serializer reported.
     pub(crate) reports: Vec<serde_json::Value>,
+    /// What the emulated GPU saw of the process.
+    pub(crate) witness: Witness,
+}
+
+/// What the emulated GPU counts by itself, by the packets alone.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Witness {
+    /// Kernels that were started.
+    pub(crate) kernels_started: u64,
+    /// Of them, ones behind a serializer's gate.
+    pub(crate) gated: u64,
+    /// Kernels that ran beside one that should have run alone.
+    pub(crate) overlaps: u64,
+    /// The same, of a queue that never had a gated one.
+    pub(crate) beside: u64,
+    /// Packets whose signal was gone when they were executed.
+    pub(crate) stale_packets: u64,
+}
+
+impl Summary {
+    /// What must not be in it.
+    fn objections(&self, tool: Tool, own: u64) -> Vec<&'static str> {
+        let witness = &self.witness;
+        let gates = tool == Tool::Serialize && witness.kernels_started > 0;
+        let objections = [
+            (!self.reports.is_empty(), "misuse was reported"),
+            // Beside kernels of queues that are not intercepted too: those run at the start at most.
+            (
+                witness.overlaps + witness.beside > 0,
+                "kernels ran together",
+            ),
+            (
+                witness.stale_packets > 0,
+                "packets named signals that were gone",
+            ),
+            (
+                gates && (witness.gated == 0 || witness.gated + own < witness.kernels_started),
+                "kernels had no gate",
+            ),
+            (gates && self.serialized == 0, "nothing was serialized"),
+        ];
+        objections
+            .into_iter()
+            .filter_map(|(is, what)| is.then_some(what))
+            .collect()
+    }
 }
 
 /// One run.
@@ -181,6 +227,10 @@ pub(crate) struct Scenario<'a> {
     pub(crate) gpus: u32,
     /// Beside these.
     pub(crate) tools: &'a [Tool],
+    /// How many nanoseconds a kernel lasts that does not say so itself; `None`: the default.
+    pub(crate) kernel_ns: Option<u32>,
+    /// So many kernels may run on queues that the tool does not intercept.
+    pub(crate) own: u64,
 }
 
 impl Scenario<'_> {
@@ -227,6 +277,9 @@ impl Scenario<'_> {
             .arg(self.name)
             .arg(DEADLINE.as_secs().to_string())
             .env("SOFTGPU_GPUS", self.gpus.to_string());
+        if let Some(ns) = self.kernel_ns {
+            command.env("SOFTGPU_KERNEL_NS", ns.to_string());
+        }
         tool.add_to(&mut command, &summary);
         let outcome = softgpu::run(command, DEADLINE + Duration::from_secs(10));
         assert!(outcome.succeeded(), "{what}: {outcome}");
@@ -243,8 +296,8 @@ impl Scenario<'_> {
                 .unwrap_or_else(|e| panic!("{what}: the tool left no summary: {e}\n{outcome}"));
             run.summary = serde_json::from_str(&text)
                 .unwrap_or_else(|e| panic!("{what}: the tool's summary, {text}: {e}"));
-            let Summary { reports, .. } = &run.summary;
-            assert!(reports.is_empty(), "{what}: {reports:?}\n{outcome}");
+            let found = run.summary.objections(tool, self.own);
+            assert!(found.is_empty(), "{what}: {found:?}: {text}{outcome}");
         }
         run
     }

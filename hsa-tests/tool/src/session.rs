@@ -7,6 +7,7 @@ use hsa_sys::{Api, TableError, Tables};
 use hsa_tests::hsa::Hsa;
 use hsa_tests::profiler::Profiler;
 use hsa_tests::setup::{Ours, Parts, Setup};
+use hsa_tests::witness::Witness;
 use serde_json::json;
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -149,6 +150,8 @@ impl Session {
         let Some(path) = &self.settings.summary else {
             return;
         };
+        // Of the whole process, if it is an emulated GPU at all.
+        let witness = Witness::find().and_then(|w| w.counts()).ok();
         let (kernels, tally) = (self.profiler.kernels(), self.profiler.tally());
         let summary = json!({
             "kernels": kernels.kernels,
@@ -160,6 +163,7 @@ impl Session {
             "lost_tickets": Ticket::lost(),
             "waited_for_room": kernels.waited_for_room,
             "reports": tally.reports(),
+            "witness": witness,
         });
         if let Err(e) = fs::write(path, format!("{summary}\n")) {
             eprintln!("hsa_test_tool: {}: {e}", path.display());
