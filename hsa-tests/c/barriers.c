@@ -108,6 +108,31 @@ static void bit(hsa_queue_t **queues) {
     ok("barriers bit rounds=%u", ROUNDS);
 }
 
+// AMD's packets that wait for a value, by each condition; a null signal holds nobody up.
+static void value(hsa_queue_t **queues) {
+    static const struct {
+        hsa_signal_condition32_t condition;
+        hsa_signal_value_t before, after;
+    } cases[] = {{HSA_SIGNAL_CONDITION_EQ, 0x16, 0x15},
+                 {HSA_SIGNAL_CONDITION_NE, 0x15, 0x16},
+                 {HSA_SIGNAL_CONDITION_LT, 0x15, 0x14},
+                 {HSA_SIGNAL_CONDITION_GTE, 0x14, 0x15}};
+    for (unsigned i = 0; i < 4; i++) {
+        hsa_signal_t waits = signal_of(cases[i].before), over = signal_of(1);
+        barrier_value(queues[i], (hsa_signal_t){0}, HSA_SIGNAL_CONDITION_EQ, 1, -1);
+        // Without the bit that differs between the signal's 0x1n and the 5 that is waited for.
+        barrier_value(queues[i], waits, cases[i].condition, 5, 0xf);
+        dispatch(queues[i], (struct kernel){.ns = 100, .completion = over});
+        pause_us(3000);
+        CHECK(!is_over(over), "case %u: it did not wait", i);
+        hsa_signal_store_screlease(waits, cases[i].after);
+        wait_for(over);
+        HSA(hsa_signal_destroy(waits));
+        HSA(hsa_signal_destroy(over));
+    }
+    ok("barriers value");
+}
+
 // On queues of as many GPUs as there are.
 static void on_four(void (*run)(hsa_queue_t **queues)) {
     start();
@@ -125,6 +150,7 @@ static void all_kinds(hsa_queue_t **queues) {
     nothing(queues);
     chain(queues);
     bit(queues);
+    value(queues);
 }
 
 static void barriers(void) { on_four(all_kinds); }

@@ -170,6 +170,20 @@ void barrier(hsa_queue_t *queue, bool any, const hsa_signal_t *waits, unsigned n
     ring(queue, index);
 }
 
+void barrier_value(hsa_queue_t *queue, hsa_signal_t signal, hsa_signal_condition32_t condition,
+                   hsa_signal_value_t value, hsa_signal_value_t mask) {
+    uint64_t index = reserve(queue, 1);
+    hsa_amd_barrier_value_packet_t *packet = slot(queue, index);
+    memset((char *)packet + 4, 0, sizeof *packet - 4);
+    packet->signal = signal;
+    packet->value = value;
+    packet->mask = mask;
+    packet->cond = condition;
+    // The format stands where a kernel's packet has its setup.
+    publish(packet, HSA_PACKET_TYPE_VENDOR_SPECIFIC, true, HSA_AMD_PACKET_TYPE_BARRIER_VALUE);
+    ring(queue, index);
+}
+
 hsa_signal_value_t wait_for(hsa_signal_t signal) {
     hsa_signal_value_t value;
     // A wait may return early, with whatever the value is.

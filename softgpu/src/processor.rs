@@ -56,6 +56,12 @@ pub trait Bus {
     /// What the kernel of a dispatch packet does; `None` for any other packet.
     fn kernel(&self, packet: &AqlPacket) -> Option<Kernel>;
 
+    /// The signal that a vendor's packet waits for, where it is of a kind that waits, and still does.
+    fn vendor_waits(&self, packet: &AqlPacket) -> Option<hsa_signal_t> {
+        let _ = packet;
+        None
+    }
+
     /// A signal's value, for a packet that waits for it or a kernel that polls it.
     fn peek(&self, signal: hsa_signal_t) -> i64;
 
@@ -134,7 +140,8 @@ pub enum Blocked {
     Earlier(usize),
     /// As many kernels run as the queue can hold.
     Full(usize),
-    /// It waits for these signals: all of them, or for barrier-OR any.
+    /// It waits for these signals: all of them, or for barrier-OR any; or for a value of the one that
+    /// a vendor's packet names.
     Signals(PacketType, Vec<hsa_signal_t>),
 }
 
@@ -200,7 +207,10 @@ impl<M: Copy + fmt::Debug> Processor<M> {
         if kind == Some(PacketType::KernelDispatch) && self.running.len() >= self.most_running {
             return Some(Blocked::Full(self.running.len()));
         }
-        let deps = packet.dependencies()?;
+        let Some(deps) = packet.dependencies() else {
+            let waits = bus.vendor_waits(&packet)?;
+            return Some(Blocked::Signals(PacketType::VendorSpecific, vec![waits]));
+        };
         let met = |signal: &hsa_signal_t| bus.peek(*signal) == 0;
         let named = || deps.into_iter().filter(|signal| !signal.is_null());
         let waits = match kind? {
@@ -255,6 +265,12 @@ impl<M: Copy + fmt::Debug> Processor<M> {
             Runs::Until(signal) => bus.peek(signal) < 1,
             Runs::Forever => false,
         }
+    }
+
+    /// The place of a kernel that could end at this time.
+    #[must_use]
+    pub fn due<B: Bus<Mark = M>>(&self, bus: &B, now: u64) -> Option<usize> {
+        (0..self.running.len()).rfind(|place| self.may_end(bus, *place, now))
     }
 
     /// When the first of the kernels that are still to run may end, later than `now`.

@@ -231,14 +231,9 @@ fn pass(queue: &Inner) -> bool {
     let mut processor = queue.processor.lock();
     for _ in 0..BATCH {
         let now = queue.shared.clock.now();
-        let mut place = processor.running().len();
-        while place > 0 {
-            place -= 1;
-            // A fault takes the others away.
-            if place < processor.running().len() && processor.may_end(queue, place, now) {
-                queue.end(&mut processor, place);
-                went = true;
-            }
+        while let Some(place) = processor.due(queue, now) {
+            queue.end(&mut processor, place);
+            went = true;
         }
         if queue.blocked(&processor).is_some() {
             break;

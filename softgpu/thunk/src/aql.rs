@@ -58,6 +58,9 @@ impl BarrierValue {
     }
 
     fn is_met(self, around: &Surroundings<'_>) -> bool {
+        if self.signal.is_null() {
+            return true;
+        }
         let Some(found) = Signal::at(self.signal, around.held) else {
             return false;
         };
@@ -95,7 +98,7 @@ struct Hardware {
     busy: Cell<bool>,
     /// One more than the highest index that was rung for.
     rung: Cell<u64>,
-    /// Packets below this index have had their signals marked.
+    /// Packets below this index have had their signals numbered.
     seen: Cell<u64>,
     /// The packet above the doorbell that was last found at the head, and when first.
     unrung: Cell<(u64, u64)>,
@@ -179,7 +182,6 @@ impl Hardware {
         let doorbell = self.places.doorbell.load(Acquire);
         let rung = u64::try_from(doorbell.saturating_add(1)).unwrap_or(0);
         self.rung.set(self.rung.get().max(rung));
-        let first = self.seen.get().max(self.read_index().load(Relaxed));
         // A write index beyond the ring's end is garbage: no more than the ring can hold is looked at.
         let slots = (self.places.ring_bytes / AQL_PACKET_SIZE) as u64;
         let read = self.read_index().load(Relaxed);
@@ -188,7 +190,7 @@ impl Hardware {
             .get()
             .min(self.write_index())
             .min(read.saturating_add(slots));
-        let mut index = first;
+        let mut index = self.seen.get().max(read);
         while index < last && !is_invalid(self.header(index)) {
             self.see(index, around);
             index += 1;
@@ -286,6 +288,11 @@ impl Bus for View<'_> {
         }
         packet.as_kernel_dispatch()?;
         Some(Kernel::new(Runs::For(self.around.device.kernel_ns())))
+    }
+
+    fn vendor_waits(&self, packet: &AqlPacket) -> Option<hsa_signal_t> {
+        let value = BarrierValue::of(packet)?;
+        (!value.is_met(self.around)).then_some(value.signal)
     }
 
     fn peek(&self, signal: hsa_signal_t) -> i64 {
@@ -396,15 +403,9 @@ impl AqlQueue {
             let Head::Packet(index) = view.head() else {
                 break;
             };
-            let packet = self.hardware.packet(index);
-            if packet.packet_type().is_none() {
+            if PacketType::from_header(self.hardware.header(index)).is_none() {
                 self.fail(BAD_PACKET, around);
                 return true;
-            }
-            if let Some(value) = BarrierValue::of(&packet) {
-                if !value.is_met(around) {
-                    break;
-                }
             }
             if self.processor.blocked(&view).is_some() {
                 break;
@@ -422,16 +423,11 @@ impl AqlQueue {
     fn end_kernels(&mut self, around: &Surroundings<'_>) -> bool {
         let now = clock::now();
         let mut went = false;
-        let mut place = self.processor.running().len();
-        while place > 0 {
-            place -= 1;
-            let view = View {
-                hardware: &self.hardware,
-                around,
-            };
-            if !self.processor.may_end(&view, place, now) {
-                continue;
-            }
+        let view = View {
+            hardware: &self.hardware,
+            around,
+        };
+        while let Some(place) = self.processor.due(&view, now) {
             went = true;
             if self.processor.end(&view, place) == Outcome::Fault {
                 self.fail(EXCEPTION, around);
@@ -519,12 +515,6 @@ impl AqlQueue {
             return;
         }
         let _ = write!(text, "  packet {read} ");
-        let waits = BarrierValue::of(&hardware.packet(read)).filter(|value| !value.is_met(around));
-        if let Some(value) = waits.filter(|_| blocked.is_none()) {
-            let described = describe_signal(value.signal, None, around);
-            let _ = writeln!(text, "waits for a value of {described}");
-            return;
-        }
         let _ = match blocked {
             None | Some(Blocked::Empty | Blocked::Stopped) => writeln!(text, "could be launched"),
             Some(Blocked::Unpublished) => {
@@ -537,6 +527,12 @@ impl AqlQueue {
                 )
             }
             Some(Blocked::Full(n)) => writeln!(text, "waits for one of {n} kernels to end"),
+            Some(Blocked::Signals(PacketType::VendorSpecific, named)) => {
+                let named = named.iter();
+                let described = named.map(|signal| describe_signal(*signal, None, around));
+                let described: Vec<_> = described.collect();
+                writeln!(text, "waits for a value of {}", described.join(", "))
+            }
             Some(Blocked::Signals(kind, _)) => {
                 let (packet, numbers) = view.packet(read);
                 let all = if kind == PacketType::BarrierAnd {
@@ -572,4 +568,53 @@ fn describe_signal(signal: hsa_signal_t, number: Option<u64>, around: &Surroundi
         Some((_, Stale::NoSignal)) | None => "",
     };
     format!("signal {handle:#x} = {value}{how}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::settings::Settings;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    /// A queue whose indices are garbage: one pass over it.
+    fn pass_over_garbage() -> bool {
+        const SLOTS: usize = 64;
+        static DOORBELL: AtomicI64 = AtomicI64::new(1 << 62);
+        let device = Device::new(Settings::default());
+        let ring_bytes = SLOTS * AQL_PACKET_SIZE;
+        let allocate = |size| device.memory.allocate(size as u64, 1, 0, 0).unwrap();
+        let places = Places {
+            id: 1,
+            node: 1,
+            ring: allocate(ring_bytes),
+            ring_bytes,
+            queue: allocate(size_of::<amd_queue_t>()),
+            doorbell: &DOORBELL,
+        };
+        let mut queue = AqlQueue::new(places, 1);
+        let hardware = &queue.hardware;
+        let write: &AtomicU64 = hardware.field(offset_of!(amd_queue_t, write_dispatch_id));
+        write.store(1 << 62, Release);
+        for index in 0..SLOTS as u64 {
+            // SAFETY: within the ring that was allocated above, aligned.
+            let header = unsafe { &*hardware.slot(index) };
+            header.store(PacketType::BarrierAnd as u64, Release);
+        }
+        let held = device.memory.hold();
+        queue.pass(&Surroundings {
+            device: &device,
+            held: &held,
+            late: &RefCell::default(),
+        })
+    }
+
+    #[test]
+    fn no_more_than_a_ring_is_looked_at_ahead() {
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || tell.send(pass_over_garbage()));
+        assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(true));
+    }
 }

@@ -51,7 +51,7 @@ pub(crate) fn device() -> Result<&'static Device, &'static str> {
 }
 
 impl Device {
-    fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: Settings) -> Self {
         let faults = Faults::new(settings.seed);
         for (name, value) in &settings.faults {
             // Checked when they were read.

@@ -100,7 +100,6 @@ struct State {
     queues: Vec<Queue>,
     next_id: u64,
     late: RefCell<Late>,
-    blocks: Vec<&'static Doorbells>,
     free_doorbells: Vec<&'static AtomicI64>,
     thread: Option<JoinHandle<()>>,
     ends: bool,
@@ -134,7 +133,6 @@ impl State {
             let block: &'static Doorbells = Box::leak(Box::new(Doorbells(
                 [const { AtomicI64::new(0) }; DOORBELLS],
             )));
-            self.blocks.push(block);
             self.free_doorbells.extend(block.0.iter().rev());
         }
         let doorbell = self

@@ -235,7 +235,7 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
+    use std::sync::{Arc, mpsc};
     use std::thread;
 
     fn wait_one(events: &Events, event: *mut HsaEvent) -> Status {
@@ -292,28 +292,35 @@ mod tests {
         assert!(events.destroy(again));
     }
 
-    #[test]
-    fn a_waiter_hears_that_its_event_is_gone() {
+    /// What a thread that waits for an event gets, once `wake` was done to that.
+    fn woken_by(wake: impl FnOnce(&Events, *mut HsaEvent) -> bool) -> Status {
         let events = Arc::new(Events::new(2));
         let event = events.create(EVENT_SIGNAL, false, false).unwrap();
         let (copy, address) = (events.clone(), event as usize);
-        let waiter =
-            thread::spawn(move || copy.wait(&[address as *mut HsaEvent], false, INFINITE, None));
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            let status = copy.wait(&[address as *mut HsaEvent], false, INFINITE, None);
+            tell.send(status)
+        });
         thread::sleep(Duration::from_millis(20));
-        assert!(events.destroy(event));
-        assert_eq!(waiter.join().unwrap(), Status::InvalidHandle);
+        assert!(wake(&events, event));
+        let status = told.recv_timeout(Duration::from_secs(20));
+        let status = status.expect("the waiter is woken");
+        // Destroyed by the test's end, whoever did it.
+        events.destroy(event);
+        assert_eq!(events.live(), 0);
+        status
+    }
+
+    #[test]
+    fn a_waiter_hears_that_its_event_is_gone() {
+        let status = woken_by(|events, event| events.destroy(event));
+        assert_eq!(status, Status::InvalidHandle);
     }
 
     #[test]
     fn a_waiter_is_woken() {
-        let events = Arc::new(Events::new(2));
-        let event = events.create(EVENT_SIGNAL, false, false).unwrap();
-        let (copy, address) = (events.clone(), event as usize);
-        let waiter =
-            thread::spawn(move || copy.wait(&[address as *mut HsaEvent], false, INFINITE, None));
-        thread::sleep(Duration::from_millis(20));
-        assert!(events.set(event));
-        assert_eq!(waiter.join().unwrap(), Status::Success);
-        assert!(events.destroy(event));
+        let status = woken_by(|events, event| events.set(event));
+        assert_eq!(status, Status::Success);
     }
 }
