@@ -40,6 +40,7 @@ fn check_beside(tools: &[Tool], name: &str, gpus: u32) -> Vec<Run> {
         tools,
         kernel_ns: None,
         own: 0,
+        environment: &[],
     }
     .check();
     // The tool was at work at all.

@@ -231,6 +231,8 @@ pub(crate) struct Scenario<'a> {
     pub(crate) kernel_ns: Option<u32>,
     /// So many kernels may run on queues that the tool does not intercept.
     pub(crate) own: u64,
+    /// The client's environment, besides.
+    pub(crate) environment: &'a [(&'a str, &'a str)],
 }
 
 impl Scenario<'_> {
@@ -276,7 +278,8 @@ impl Scenario<'_> {
         command
             .arg(self.name)
             .arg(DEADLINE.as_secs().to_string())
-            .env("SOFTGPU_GPUS", self.gpus.to_string());
+            .env("SOFTGPU_GPUS", self.gpus.to_string())
+            .envs(self.environment.iter().copied());
         if let Some(ns) = self.kernel_ns {
             command.env("SOFTGPU_KERNEL_NS", ns.to_string());
         }

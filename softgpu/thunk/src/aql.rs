@@ -5,7 +5,7 @@
 
 use crate::clock;
 use crate::engine::Surroundings;
-use crate::signals::{NOBODY, Numbers, Signal, Stale, find_stale, numbers};
+use crate::signals::{NOBODY, Numbers, Signal, describe_signal, find_stale, numbers};
 use crate::witness::is_gate;
 use hsa_sys::{AQL_PACKET_SIZE, AqlPacket, PacketType, amd_queue_t, hsa_queue_t, hsa_signal_t};
 use softgpu::processor::{At, Blocked, Bus, Head, Outcome, Processor, signals};
@@ -21,6 +21,9 @@ use std::sync::atomic::{
 
 /// Packets that are taken between two looks at the other queues.
 const BATCH: usize = 64;
+
+/// Packets behind the head that a description lists.
+const BEHIND: u64 = 64;
 
 /// A published packet above the doorbell is taken after so many nanoseconds: two producers may ring
 /// out of order, and of two stores to a word between two looks only the second is seen.
@@ -504,7 +507,7 @@ impl AqlQueue {
             let _ = match kernel.runs {
                 Runs::For(nanoseconds) => writeln!(text, "for {nanoseconds} ns"),
                 Runs::Until(signal) => {
-                    writeln!(text, "until {}", describe_signal(signal, None, around))
+                    writeln!(text, "until {}", describe_signal(signal, None, around.held))
                 }
                 Runs::Forever => writeln!(text, "for ever"),
             };
@@ -529,7 +532,7 @@ impl AqlQueue {
             Some(Blocked::Full(n)) => writeln!(text, "waits for one of {n} kernels to end"),
             Some(Blocked::Signals(PacketType::VendorSpecific, named)) => {
                 let named = named.iter();
-                let described = named.map(|signal| describe_signal(*signal, None, around));
+                let described = named.map(|signal| describe_signal(*signal, None, around.held));
                 let described: Vec<_> = described.collect();
                 writeln!(text, "waits for a value of {}", described.join(", "))
             }
@@ -543,31 +546,39 @@ impl AqlQueue {
                 let _ = writeln!(text, "waits for {all} of");
                 let named = signals(&packet).into_iter().zip(numbers).take(5);
                 for (signal, number) in named.filter(|(signal, _)| !signal.is_null()) {
-                    let described = describe_signal(signal, Some(number), around);
+                    let described = describe_signal(signal, Some(number), around.held);
                     let _ = writeln!(text, "    {described}");
                 }
                 Ok(())
             }
         };
-    }
-}
-
-/// A signal's value, and what became of it since a packet that names it was first seen.
-fn describe_signal(signal: hsa_signal_t, number: Option<u64>, around: &Surroundings<'_>) -> String {
-    let handle = signal.handle;
-    let Some(found) = Signal::at(signal, around.held) else {
-        return format!("{handle:#x}, which is no signal");
-    };
-    let value = found.value().load(Relaxed);
-    let number = number.unwrap_or_else(|| found.number_word().load(Relaxed));
-    let how = match find_stale([(signal, number)], around.held) {
-        Some((_, Stale::Destroyed)) => ", which is destroyed",
-        Some((_, Stale::Recreated)) => {
-            ", which is another one: the one that the packet meant was destroyed"
+        let last = write.min(read.saturating_add(BEHIND));
+        for index in read + 1..last {
+            self.describe_behind(index, around, text);
         }
-        Some((_, Stale::NoSignal)) | None => "",
-    };
-    format!("signal {handle:#x} = {value}{how}")
+        if last < write {
+            let _ = writeln!(text, "  and {} packets behind them", write - last);
+        }
+    }
+
+    /// A packet that stands behind the head: whom else its signals will hold up, and what somebody
+    /// elsewhere may be waiting for it to complete.
+    fn describe_behind(&self, index: u64, around: &Surroundings<'_>, text: &mut String) {
+        let packet = self.hardware.packet(index);
+        let _ = match packet.packet_type() {
+            Some(kind) => write!(text, "    {index}: {kind:?}"),
+            None => write!(text, "    {index}: unknown"),
+        };
+        let named = signals(&packet);
+        for signal in named[..5].iter().filter(|signal| !signal.is_null()) {
+            let described = describe_signal(*signal, None, around.held);
+            let _ = write!(text, ", waits for {described}");
+        }
+        if !named[5].is_null() {
+            let _ = write!(text, ", completes {:#x}", named[5].handle);
+        }
+        text.push('\n');
+    }
 }
 
 #[cfg(test)]

@@ -312,7 +312,7 @@ impl Engine {
         for queue in &state.queues {
             match queue {
                 Queue::Aql(queue) => queue.describe(&around, &mut text),
-                Queue::Sdma(queue) => queue.describe(&mut text),
+                Queue::Sdma(queue) => queue.describe(&around, &mut text),
             }
         }
         text

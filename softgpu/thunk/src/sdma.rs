@@ -5,7 +5,10 @@
 
 use crate::clock;
 use crate::engine::Surroundings;
+use crate::signals::{Signal, describe_signal};
+use hsa_sys::{amd_signal_t, hsa_signal_t};
 use std::fmt::Write;
+use std::mem::offset_of;
 use std::sync::atomic::{
     AtomicI64, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Release},
@@ -220,7 +223,8 @@ impl SdmaQueue {
         }
     }
 
-    pub(crate) fn describe(&self, text: &mut String) {
+    /// Where it is, and what it waits for, as text.
+    pub(crate) fn describe(&self, around: &Surroundings<'_>, text: &mut String) {
         let (read, write) = (
             self.indices.read.load(Acquire),
             self.indices.write.load(Acquire),
@@ -234,5 +238,49 @@ impl SdmaQueue {
             let _ = write!(text, ", stopped at an unknown packet {header:#x}");
         }
         text.push('\n');
+        if around.held.contains(self.ring, self.ring_bytes as usize) {
+            self.describe_packets(read, write, around, text);
+        }
+    }
+
+    /// What it waits for at its head, and whom that holds up behind it.
+    fn describe_packets(
+        &self,
+        mut read: u64,
+        write: u64,
+        around: &Surroundings<'_>,
+        text: &mut String,
+    ) {
+        // What the runtime has polled and subtracted from is a signal's value.
+        let signal = |at| hsa_signal_t {
+            handle: self
+                .long(at, 1)
+                .wrapping_sub(offset_of!(amd_signal_t, value) as u64),
+        };
+        while read < write {
+            let header = self.word(read, 0);
+            let words = match header & 0xff {
+                op::NOP => 1 + u64::from(header >> 16 & 0x3fff),
+                op::COPY => 7,
+                op::FILL => 5,
+                op::FENCE => 4,
+                op::TRAP => 2,
+                op::TIMESTAMP => 3,
+                op::POLL => {
+                    // The high word of a value is polled as well, and a register: nothing to tell.
+                    if Signal::at(signal(read), around.held).is_some() {
+                        let described = describe_signal(signal(read), None, around.held);
+                        let _ = writeln!(text, "  {read}: waits for {described}");
+                    }
+                    6
+                }
+                op::ATOMIC => {
+                    let _ = writeln!(text, "  {read}: completes {:#x}", signal(read).handle);
+                    8
+                }
+                _ => return,
+            };
+            read += words * WORD;
+        }
     }
 }

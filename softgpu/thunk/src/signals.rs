@@ -143,6 +143,28 @@ pub(crate) fn find_stale(
         })
 }
 
+/// A signal's value, and what became of it since a packet that names it was first seen.
+pub(crate) fn describe_signal(
+    signal: hsa_signal_t,
+    number: Option<u64>,
+    held: &Mapped<'_>,
+) -> String {
+    let handle = signal.handle;
+    let Some(found) = Signal::at(signal, held) else {
+        return format!("{handle:#x}, which is no signal");
+    };
+    let value = found.value().load(Relaxed);
+    let number = number.unwrap_or_else(|| found.number_word().load(Relaxed));
+    let how = match find_stale([(signal, number)], held) {
+        Some((_, Stale::Destroyed)) => ", which is destroyed",
+        Some((_, Stale::Recreated)) => {
+            ", which is another one: the one that the packet meant was destroyed"
+        }
+        Some((_, Stale::NoSignal)) | None => "",
+    };
+    format!("signal {handle:#x} = {value}{how}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
