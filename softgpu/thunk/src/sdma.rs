@@ -239,7 +239,9 @@ impl SdmaQueue {
         }
         text.push('\n');
         if around.held.contains(self.ring, self.ring_bytes as usize) {
-            self.describe_packets(read, write, around, text);
+            // A write index beyond the ring's end is garbage.
+            let last = write.min(read.saturating_add(self.ring_bytes));
+            self.describe_packets(read, last, around, text);
         }
     }
 
@@ -282,5 +284,43 @@ impl SdmaQueue {
             };
             read += words * WORD;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::settings::Settings;
+    use std::cell::RefCell;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    /// What is said of a queue whose write index is garbage, and whose ring is full of NOPs.
+    fn describe_garbage() -> String {
+        const BYTES: u64 = 4_096;
+        static DOORBELL: AtomicI64 = AtomicI64::new(0);
+        let device = Device::new(Settings::default());
+        let ring = device.memory.allocate(BYTES, 1, 0, 0).unwrap();
+        let queue = SdmaQueue::new(1, 1, ring, BYTES, &DOORBELL);
+        queue.indices.write.store(1 << 62, Release);
+        let held = device.memory.hold();
+        let around = Surroundings {
+            device: &device,
+            held: &held,
+            late: &RefCell::default(),
+        };
+        let mut text = String::new();
+        queue.describe(&around, &mut text);
+        text
+    }
+
+    #[test]
+    fn no_more_than_a_ring_is_described() {
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || tell.send(describe_garbage()));
+        let text = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert!(text.starts_with("copy engine 1 of node 1"), "{text}");
     }
 }
