@@ -315,11 +315,12 @@ impl Inner {
 
     /// Stops the processor for good, and drops what it has not launched.
     pub(crate) fn stop(&self, state: QueueState) {
+        // First: a kernel's fault stops the queue under this lock, and would otherwise come in between.
+        let mut processor = self.processor.lock();
         let was = self.state.fetch_max(state as u8, SeqCst);
         // What a queue that had stopped before still holds can't execute since then: the host may
         // have destroyed the signals that it names.
         let executable = was == QueueState::Active as u8;
-        let mut processor = self.processor.lock();
         if state == QueueState::Inactive {
             // What happens to the kernels that run is not said by HSA: some complete.
             let mut place = 0;
