@@ -1,10 +1,10 @@
 //! What ran beside what, and which packets named a signal that was not theirs any more.
 //!
-//! It goes by packets alone. A kernel is *gated* if, since the last kernel of its queue, a
-//! barrier-AND packet passed whose dependency is also its completion signal: that is how a profiler
-//! lets a queue's kernel through alone (DESIGN: ready and block). A gated kernel may run beside no
-//! other kernel of its agent; of those, the ones of queues on which no gated kernel was seen yet are
-//! counted apart, since they may be the runtime's own.
+//! It goes by packets alone. A kernel is *gated* if, since the last kernel of its queue, a barrier
+//! packet passed of whose dependencies one is also its completion signal: that is how a profiler lets a
+//! queue's kernel through alone. A gated kernel may run beside no other kernel of its agent; of those,
+//! the ones of queues on which no gated kernel was seen yet are counted apart, since they may be the
+//! runtime's own.
 
 use crate::signals::Stale;
 use hsa_sys::{AqlPacket, PacketType, hsa_signal_t};
@@ -67,7 +67,8 @@ pub(crate) struct Witness(Mutex<State>);
 /// Whether the packet lets one kernel through: what it waits for is what it writes.
 pub(crate) fn is_gate(packet: &AqlPacket) -> bool {
     let completion = packet.completion_signal();
-    packet.packet_type() == Some(PacketType::BarrierAnd)
+    let kind = packet.packet_type();
+    matches!(kind, Some(PacketType::BarrierAnd | PacketType::BarrierOr))
         && !completion.is_null()
         && packet
             .dependencies()
@@ -188,7 +189,7 @@ impl Witness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hsa_sys::hsa_barrier_and_packet_t;
+    use hsa_sys::{hsa_barrier_and_packet_t, hsa_barrier_or_packet_t};
 
     #[test]
     fn a_gated_kernel_runs_alone() {
@@ -224,5 +225,14 @@ mod tests {
         assert!(is_gate(&packet.into()));
         packet.completion_signal = hsa_signal_t::NULL;
         assert!(!is_gate(&packet.into()));
+        // By barrier-OR, beside another signal.
+        let mut packet = hsa_barrier_or_packet_t {
+            completion_signal: signal,
+            ..Default::default()
+        };
+        packet.dep_signal[0] = hsa_signal_t { handle: 128 };
+        assert!(!is_gate(&packet.into()));
+        packet.dep_signal[1] = signal;
+        assert!(is_gate(&packet.into()));
     }
 }
