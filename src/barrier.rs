@@ -6,10 +6,10 @@
 //!
 //! # The life word
 //! ```text
-//!  31      30          29       28     27 .. 24  23                    0
-//! ┌──────┬────────────┬───────┬───────┬─────────┬────────────────────────┐
-//! │closed│ superseded │cleared│ gated │ 0       │ tags outstanding       │
-//! └──────┴────────────┴───────┴───────┴─────────┴────────────────────────┘
+//!  31      30          29       28      27      26 .. 24  23              0
+//! ┌──────┬────────────┬───────┬───────┬────────┬─────────┬──────────────────┐
+//! │closed│ superseded │cleared│ gated │ forced │ 0       │ tags outstanding │
+//! └──────┴────────────┴───────┴───────┴────────┴─────────┴──────────────────┘
 //! ```
 //! Everything that decides a barrier's end is in one word, so every decision is one atomic step:
 //!
@@ -19,7 +19,9 @@
 //! | back out | settled | tags + 1, and - 1 again | a dispatch that came too late |
 //! | open, armed | armed, gated | cleared | whoever takes the gate to zero; then stores 0 to the signal |
 //! | open, superseded | superseded, gated | superseded | the same |
+//! | open, forced | cleared, forced, gated | cleared, forced | the same, and stores nothing |
 //! | supersede | armed | superseded | a transition, if no queue dispatched in the epoch |
+//! | force | armed | cleared, forced, still gated | who releases a stall, or everything; then stores 0 to the signal |
 //! | untag | any | tags - 1 | whoever finds the tag drained, or its queue gone |
 //! | close | settled, not gated, 0 tags | closed | whoever sees that it is so; retires the barrier |
 //!
@@ -66,6 +68,8 @@ pub enum Outcome {
     /// Nobody dispatched in its epoch before the next transition, so nobody waits for it; the next
     /// barrier counts what it counted.
     Superseded,
+    /// It was cleared by force, while dispatches that it counted may still be running.
+    Forced,
 }
 
 /// What is called when a barrier ends.
@@ -75,6 +79,7 @@ const CLOSED: u32 = 1 << 31;
 const SUPERSEDED: u32 = 1 << 30;
 const CLEARED: u32 = 1 << 29;
 const GATED: u32 = 1 << 28;
+const FORCED: u32 = 1 << 27;
 const SETTLED: u32 = CLEARED | SUPERSEDED;
 const TAGS: u32 = (1 << 24) - 1;
 // There is at most one tag a queue.
@@ -239,7 +244,7 @@ impl Barrier {
             seen & !GATED | clears
         };
         let before = self.change(|seen| Some(cleared(seen)));
-        let clears = before.is_some_and(Life::is_armed);
+        let clears = before.is_some_and(|b| b.is_armed() || !stands(Step::ClearIfArmed));
         if clears {
             ended.add(self.take_on_end(), Outcome::Cleared);
         }
@@ -255,6 +260,18 @@ impl Barrier {
             ended.add(self.take_on_end(), Outcome::Superseded);
         }
         supersedes
+    }
+
+    /// Clears the barrier though its gate is not open. False where it is settled already. True for
+    /// the one who did: it has to store 0 to the signal.
+    #[must_use]
+    pub(crate) fn force(&self, ended: &mut Ended) -> bool {
+        let forced = |seen: u32| Life(seen).is_armed().then_some(seen | CLEARED | FORCED);
+        let forces = self.change(forced).is_some();
+        if forces {
+            ended.add(self.take_on_end(), Outcome::Forced);
+        }
+        forces
     }
 
     /// Changes the life word; what it was before, or `None` where `to` refused.

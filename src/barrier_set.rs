@@ -18,7 +18,9 @@ use std::sync::Arc;
 /// after it until what was dispatched before it has completed.
 ///
 /// It is the serializer without the token: for hosts that want a cut through the work of several
-/// queues and have their own idea of what happens on either side of it.
+/// queues and have their own idea of what happens on either side of it. It has no shutdown, no drain and
+/// no stalls either. Misuse that is noticed lets everything through and ends it, unless it was
+/// [made](Self::with) with [`OnMisuse::GoOn`](crate::OnMisuse::GoOn).
 ///
 /// ```
 /// # use hsa_serializer::doc_runtime::Host;
@@ -68,31 +70,32 @@ impl<R: Runtime> BarrierSet<R> {
     /// Adds a queue. It needs no signal and no handler.
     ///
     /// # Errors
-    /// Where no slot is left.
+    /// Where no slot is left; after the set was shut down (see [`BarrierSet`]).
     pub fn add_queue(&self) -> Result<Queue<R>, AddQueueError> {
         let shared = self.shared();
+        let _visit = shared.visit().ok_or(AddQueueError::ShutDown)?;
         let (id, cell) = shared.take_cell()?;
         let null = hsa_signal_t::NULL;
         cell.seat.adopt(null, null);
-        // A barrier set is never shut down.
+        // Where misuse has shut it down meanwhile there is no handler to take back.
         let _ = shared.register(id, cell, HOLDS);
         Ok(Queue::new(
             shared.clone(),
             id,
             NonNull::from(cell),
-            null,
-            null,
+            [null; 3],
         ))
     }
 
     /// Arms a barrier over all queues of the set. `on_end` is called once, when it ends, on the
-    /// thread that ends it; no lock is held and it may call anything of this set. It should not
-    /// panic: the panic would surface in whatever call ended the barrier.
+    /// thread that ends it, with no lock held: it may call what that thread may, and where that can be a
+    /// handler's thread nothing that waits. It should not panic: the panic would surface in whatever
+    /// call ended the barrier.
     ///
     /// Where no queue has dispatched since the previous barrier, that one is superseded by this.
     ///
     /// # Errors
-    /// Where no signal could be had; nothing has happened then.
+    /// Where no signal could be had, or the set was shut down; nothing has happened then.
     pub fn arm(
         &self,
         on_end: impl FnOnce(Outcome) + Send + 'static,
@@ -201,7 +204,8 @@ impl<R: Runtime> BarrierHandle<R> {
         drain
     }
 
-    /// Whether every dispatch that it counted has completed.
+    /// Whether it lets everything through: every dispatch that it counted has completed, or it was
+    /// cleared by force.
     #[must_use]
     pub fn is_cleared(&self) -> bool {
         self.barrier.life().is_cleared()

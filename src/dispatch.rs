@@ -4,7 +4,7 @@ use crate::error::DispatchError;
 use crate::packet::{self, MAX_PACKETS};
 use crate::queue::{DISPATCH, Mode, QueueCell, QueueId, Word};
 use crate::runtime::Runtime;
-use crate::shared::{Aftermath, Shared};
+use crate::shared::{Aftermath, Shared, Stage};
 use crate::sync::{Ordering, Step, fence, stands};
 use crate::ticket::Ticket;
 use crate::token::Phase;
@@ -64,6 +64,7 @@ pub struct Queue<R: Runtime> {
     dealt: u64,
     ready: hsa_signal_t,
     block: hsa_signal_t,
+    escape: hsa_signal_t,
 }
 
 /// What a dispatch has to do.
@@ -89,8 +90,7 @@ impl<R: Runtime> Queue<R> {
         shared: Arc<Shared<R>>,
         id: QueueId,
         cell: NonNull<QueueCell>,
-        ready: hsa_signal_t,
-        block: hsa_signal_t,
+        [ready, block, escape]: [hsa_signal_t; 3],
     ) -> Self {
         Self {
             shared,
@@ -100,6 +100,7 @@ impl<R: Runtime> Queue<R> {
             dealt: NONE,
             ready,
             block,
+            escape,
         }
     }
 
@@ -109,8 +110,12 @@ impl<R: Runtime> Queue<R> {
         self.id
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared<R>> {
+        &self.shared
+    }
+
     #[inline]
-    fn cell(&self) -> &QueueCell {
+    pub(crate) fn cell(&self) -> &QueueCell {
         // SAFETY: the cell is in the slab, whose chunks neither move nor go while `shared` lives.
         unsafe { self.cell.as_ref() }
     }
@@ -164,29 +169,29 @@ impl<R: Runtime> Queue<R> {
         packets: &mut [AqlPacket],
     ) -> Result<Dispatch, DispatchError> {
         let epoch = u64::from(word.epoch());
-        let mut written = 0;
-        // What was counted on a dead queue counts for nobody.
-        if self.cell().seat.phase() == Phase::Removed {
-            return Err(DispatchError::QueueGone(self.id));
+        if self.shared.stage() == Stage::Left {
+            // What it would wait for never comes. It stays counted: nobody reads that any more.
+            return Err(DispatchError::ShutDown);
         }
         if epoch != self.dealt {
             // Acquire: the transition pushed its barrier, or closed, before it stamped this word.
             fence(Ordering::Acquire);
-            if self.shared.closed.load(Ordering::Relaxed) == epoch {
+            let closed = self.shared.closed.load(Ordering::Relaxed) == epoch;
+            if closed && stands(Step::ClosedIsRead) {
                 // No transition comes after closing, so nobody has counted it: it can be undone.
                 self.cell().word.fetch_sub(DISPATCH, Ordering::Relaxed);
                 return Err(DispatchError::ShutDown);
             }
-            if let Some(signal) = self.hand_out(word) {
-                packets[0] = packet::transition(signal);
-                written = 1;
-            }
-            self.dealt = epoch;
         }
+        // What was counted on a dead queue counts for nobody.
+        if self.cell().seat.phase() == Phase::Removed {
+            return Err(DispatchError::QueueGone(self.id));
+        }
+        let mut written = self.packets_of_epoch(word, packets);
         let serialized = word.mode() == Mode::Enabled && !self.ready.is_null();
         if serialized {
-            packets[written] = packet::gate(self.ready);
-            packets[written + 1] = packet::gate(self.block);
+            packets[written] = packet::gate(self.ready, self.escape);
+            packets[written + 1] = packet::gate(self.block, self.escape);
             written += 2;
         } else {
             self.quiet = epoch;
@@ -196,6 +201,26 @@ impl<R: Runtime> Queue<R> {
             packets: written,
             serialized,
         })
+    }
+
+    /// Deals with the epoch of a dispatch, if that was not done: writes the transition packet, if the
+    /// queue has to wait; how many packets that is.
+    pub(crate) fn packets_of_epoch(&mut self, word: Word, packets: &mut [AqlPacket]) -> usize {
+        let epoch = u64::from(word.epoch());
+        if epoch == self.dealt {
+            return 0;
+        }
+        // Acquire: the transition pushed its barrier before it stamped this word.
+        fence(Ordering::Acquire);
+        let signal = self.hand_out(word);
+        self.dealt = epoch;
+        match signal {
+            Some(signal) => {
+                packets[0] = packet::transition(signal, self.escape);
+                1
+            }
+            None => 0,
+        }
     }
 
     /// The signal of this epoch's barrier, if this queue has to wait for it.

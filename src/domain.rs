@@ -18,10 +18,17 @@
 //!   [`Runtime::destroy_signal`](crate::Runtime::destroy_signal). Because transitions, removals
 //!   and retiring completions pump, it all but never falls to a dispatch.
 //! - An idle registered thread does not hold anything back; a pinned one does.
+//! - A thread that ends gives its handle back, and that pins once more. What this finds due is not
+//!   run then, but kept for the next pump: the runtime may be gone by the time that a process's last
+//!   thread-locals go, and a thread's end is no place to call it.
 
+use crate::fork;
 use crate::sync::statistic::{AtomicUsize, Ordering};
 use crate::sync::thread_local;
 use crossbeam_epoch::{Collector, Guard, LocalHandle};
+use crossbeam_queue::SegQueue;
+#[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+use std::cell::Cell;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -48,6 +55,35 @@ pub struct Domain(Arc<Inner>);
 struct Inner {
     collector: Collector,
     pending: AtomicUsize,
+    /// What was due when a thread ended.
+    late: SegQueue<Box<dyn FnOnce() + Send>>,
+    /// The process that made it.
+    process: u32,
+}
+
+/// A thread's handles, by domain.
+struct Handles(RefCell<Vec<(usize, Rc<LocalHandle>)>>);
+
+#[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+std::thread_local! {
+    /// Whether this thread has given its handles back, or is about to.
+    static ENDING: Cell<bool> = const { Cell::new(false) };
+}
+
+#[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+impl Drop for Handles {
+    fn drop(&mut self) {
+        ENDING.set(true);
+    }
+}
+
+/// Whether this thread ends. All threads of a model are one of the operating system's, so models
+/// leave this out.
+fn is_ending() -> bool {
+    #[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
+    return false;
+    #[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+    ENDING.get()
 }
 
 thread_local! {
@@ -58,7 +94,7 @@ thread_local! {
             reason = "the model checkers' macros do not take a const block"
         )
     )]
-    static HANDLES: RefCell<Vec<(usize, Rc<LocalHandle>)>> = RefCell::new(Vec::new());
+    static HANDLES: Handles = Handles(RefCell::new(Vec::new()));
 }
 
 impl Domain {
@@ -68,15 +104,24 @@ impl Domain {
         Self(Arc::new(Inner {
             collector: Collector::new(),
             pending: AtomicUsize::new(0),
+            late: SegQueue::new(),
+            process: fork::watch(),
         }))
     }
 
-    /// The domain that serializers of this process share by default. It is never dropped.
+    /// The domain that serializers of this process share by default. It is never dropped. In the child
+    /// of a fork, where threads of the parent's may have been pinned in it for ever, each call makes
+    /// one.
     #[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
     #[must_use]
     pub fn process() -> Self {
         static PROCESS: std::sync::OnceLock<Domain> = std::sync::OnceLock::new();
-        PROCESS.get_or_init(Self::new).clone()
+        let shared = PROCESS.get_or_init(Self::new);
+        if shared.is_of_this_process() {
+            shared.clone()
+        } else {
+            Self::new()
+        }
     }
 
     /// Model checkers want one a model.
@@ -94,7 +139,7 @@ impl Domain {
     pub(crate) fn pin(&self) -> Guard {
         let cached = HANDLES
             .try_with(|handles| {
-                let mut handles = handles.try_borrow_mut().ok()?;
+                let mut handles = handles.0.try_borrow_mut().ok()?;
                 let key = Arc::as_ptr(&self.0).addr();
                 if let Some((_, handle)) = handles.iter().find(|(k, h)| {
                     // An address can come back; the collector tells.
@@ -133,8 +178,14 @@ impl Domain {
         self.0.pending.fetch_add(1, Ordering::Relaxed);
         let domain = self.clone();
         guard.defer(move || {
-            f();
-            domain.0.pending.fetch_sub(1, Ordering::Relaxed);
+            if !is_ending() {
+                f();
+                domain.0.pending.fetch_sub(1, Ordering::Relaxed);
+            } else if domain.is_of_this_process() {
+                domain.0.late.push(Box::new(f));
+            } else {
+                std::mem::forget(f);
+            }
         });
     }
 
@@ -151,6 +202,23 @@ impl Domain {
                 return;
             }
             self.pin().flush();
+            self.run_late();
+        }
+    }
+
+    /// Whether it was made here, and not by a parent of this process before its fork: then its queue
+    /// may wait for a thread that is not there.
+    fn is_of_this_process(&self) -> bool {
+        self.0.process == fork::number()
+    }
+
+    /// Runs what came due while a thread ended.
+    fn run_late(&self) {
+        if self.is_of_this_process() {
+            while let Some(f) = self.0.late.pop() {
+                f();
+                self.0.pending.fetch_sub(1, Ordering::Relaxed);
+            }
         }
     }
 

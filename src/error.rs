@@ -13,6 +13,8 @@ pub enum SignalError {
     Status(hsa_status_t),
     /// The runtime answered success with the null handle.
     NullHandle,
+    /// The serializer was left meanwhile: the runtime is not called any more.
+    Left,
 }
 
 impl fmt::Display for SignalError {
@@ -20,6 +22,7 @@ impl fmt::Display for SignalError {
         match self {
             Self::Status(status) => write!(f, "the runtime answered {status}"),
             Self::NullHandle => f.write_str("the runtime answered success with handle 0"),
+            Self::Left => f.write_str("the serializer was left"),
         }
     }
 }
@@ -32,7 +35,8 @@ impl std::error::Error for SignalError {}
 pub enum TransitionError {
     /// The barrier's signal could not be created.
     Signal(SignalError),
-    /// The serializer is shutting down.
+    /// The serializer is shutting down, or has ended: by `release_all` (misuse that was noticed
+    /// included), by `leave`, or as the child of a fork.
     ShutDown,
 }
 
@@ -40,7 +44,9 @@ impl fmt::Display for TransitionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Signal(e) => write!(f, "no signal for the transition barrier: {e}"),
-            Self::ShutDown => f.write_str("the serializer is shutting down"),
+            Self::ShutDown => {
+                f.write_str("the serializer has ended: it was shut down, released or left")
+            }
         }
     }
 }
@@ -58,6 +64,8 @@ impl std::error::Error for TransitionError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddQueueError {
+    /// The serializer's escape signal, which comes with its first queue, could not be created.
+    Escape(SignalError),
     /// The queue's `ready` signal could not be created.
     Ready(SignalError),
     /// The queue's `block` signal could not be created.
@@ -66,13 +74,15 @@ pub enum AddQueueError {
     Watch(hsa_status_t),
     /// So many queues are alive that no slot is left (16,777,208).
     Full,
-    /// The serializer is shutting down.
+    /// The serializer is shutting down, or has ended: by `release_all` (misuse that was noticed
+    /// included), by `leave`, or as the child of a fork.
     ShutDown,
 }
 
 impl fmt::Display for AddQueueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Escape(e) => write!(f, "no escape signal for the serializer: {e}"),
             Self::Ready(e) => write!(f, "no ready signal for the queue: {e}"),
             Self::Block(e) => write!(f, "no block signal for the queue: {e}"),
             Self::Watch(status) => write!(
@@ -80,7 +90,9 @@ impl fmt::Display for AddQueueError {
                 "the handler on the queue's ready signal was refused: {status}"
             ),
             Self::Full => f.write_str("no slot is left for another queue"),
-            Self::ShutDown => f.write_str("the serializer is shutting down"),
+            Self::ShutDown => {
+                f.write_str("the serializer has ended: it was shut down, released or left")
+            }
         }
     }
 }
@@ -88,7 +100,7 @@ impl fmt::Display for AddQueueError {
 impl std::error::Error for AddQueueError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Ready(e) | Self::Block(e) => Some(e),
+            Self::Escape(e) | Self::Ready(e) | Self::Block(e) => Some(e),
             Self::Watch(e) => Some(e),
             Self::Full | Self::ShutDown => None,
         }
@@ -106,7 +118,8 @@ pub enum DispatchError {
     },
     /// [`queue_destroyed`](crate::Serializer::queue_destroyed) was said of this queue.
     QueueGone(QueueId),
-    /// The serializer is shutting down.
+    /// The serializer is shutting down, or has ended: by `release_all` (misuse that was noticed
+    /// included), by `leave`, or as the child of a fork.
     ShutDown,
 }
 
@@ -119,7 +132,9 @@ impl fmt::Display for DispatchError {
                 crate::MAX_PACKETS
             ),
             Self::QueueGone(queue) => write!(f, "{queue} was destroyed"),
-            Self::ShutDown => f.write_str("the serializer is shutting down"),
+            Self::ShutDown => {
+                f.write_str("the serializer has ended: it was shut down, released or left")
+            }
         }
     }
 }

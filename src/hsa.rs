@@ -1,6 +1,6 @@
 //! The [`Runtime`] over AMD's HSA runtime (feature `hsa`).
 //!
-//! [`HsaRuntime`] is what a host would otherwise write itself: five calls into HSA for one agent,
+//! [`HsaRuntime`] is what a host would otherwise write itself: a few calls into HSA for one agent,
 //! and the way back from HSA's handler to the serializer. It takes its functions from an
 //! [`Api`]: those that a tool saved from the runtime's tables, or those of the
 //! library, loaded at run time.
@@ -70,7 +70,7 @@
 //! # Which signal for what
 //! | kind | made by | why |
 //! |---|---|---|
-//! | [`Barrier`](SignalKind::Barrier), [`Block`](SignalKind::Block) | `hsa_amd_signal_create`, the agent as its only consumer, GPU-only | packet processors alone wait for it, so it needs none of the kernel's 4,096 events |
+//! | [`Barrier`](SignalKind::Barrier), [`Block`](SignalKind::Block), [`Escape`](SignalKind::Escape) | `hsa_amd_signal_create`, the agent as its only consumer, GPU-only | packet processors alone wait for it, so it needs none of the kernel's 4,096 events |
 //! | [`Ready`](SignalKind::Ready) | `hsa_signal_create`, no consumer named | a host handler waits for it: on a signal without an event the runtime refuses one (`HSA_STATUS_ERROR_INVALID_SIGNAL`) or, where it takes it, polls it with a whole core |
 //!
 //! A runtime that refuses a GPU-only signal is asked for one with the agent as its only consumer,
@@ -90,15 +90,23 @@
 //! an old table is freed when no handler looks at it any more. What stays in memory is one entry for
 //! each serializer that is alive, however many queues there were.
 //!
+//! # The handlers' thread
+//! Waiting for a completion on the thread that calls handlers is waiting for oneself, so
+//! [`finish_shutdown`](Serializer::finish_shutdown) and [`drain`](Serializer::drain) are refused there.
+//! AMD's runtime has one such thread from its first registered handler to `hsa_shut_down`, and it does
+//! nothing else. Making a serializer has that thread call a function once (`hsa_amd_async_function`), so
+//! that it is known before it calls any handler that is registered afterwards. A thread that has called
+//! a `ready` handler is known from then on as well, should a version have several.
+//!
 //! # Shutting down
 //! The runtime's functions may not be called once it has been shut down, nor may its handler thread
-//! call into a library that was unloaded:
-//! - Drop the last handle of the serializer before the last `hsa_shut_down`. A tool replaces that
-//!   function in the tables and does it there. Where it can't (a process that simply ends),
-//!   `std::mem::forget` a handle.
-//! - Before that, destroy the queues, let their handlers run once more, and collect what is deferred
-//!   ([`docs::integrating`](crate::docs::integrating)).
-//! - A tool library that contains this stays mapped (link it with `-z nodelete`).
+//! call into a library that was unloaded. A tool replaces `hsa_shut_down` in the tables and, before the
+//! last one goes on to the runtime, calls [`finish_shutdown`](Serializer::finish_shutdown); where that
+//! does not end in time, [`release_all`](Serializer::release_all) and, after a second try,
+//! [`leave`](Serializer::leave), after which nothing here calls the runtime, not even dropping the last
+//! handle ([`docs::integrating`](crate::docs::integrating)). A process that
+//! simply ends need not say anything. A tool library that contains this stays mapped (link it with
+//! `-z nodelete`).
 
 mod registry;
 
@@ -115,6 +123,7 @@ use hsa_sys::{
 };
 use registry::REGISTRY;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, UnwindSafe, catch_unwind};
@@ -215,6 +224,10 @@ impl HsaRuntime {
         REGISTRY.insert(instance, serializer.downgrade());
         let first = serializer.runtime().instance.set(instance);
         debug_assert!(first.is_ok(), "nobody else has this runtime");
+        let tell = serializer.runtime().api.hsa_amd_async_function;
+        // SAFETY: the promise of `new`. The function may be called at any time: nothing is behind its
+        // argument. Where it is refused, the thread is known by its first `ready` handler.
+        let _ = unsafe { tell(on_handlers_thread, ptr::null_mut()) };
         serializer
     }
 
@@ -292,7 +305,9 @@ impl Runtime for HsaRuntime {
         initial: hsa_signal_value_t,
     ) -> Result<hsa_signal_t, hsa_status_t> {
         match kind {
-            SignalKind::Barrier | SignalKind::Block => self.create_for_agent(initial),
+            SignalKind::Barrier | SignalKind::Block | SignalKind::Escape => {
+                self.create_for_agent(initial)
+            }
             SignalKind::Ready => self.create_for_all(initial),
         }
     }
@@ -339,6 +354,12 @@ impl Runtime for HsaRuntime {
         .ok()
     }
 
+    /// Whether this is the thread that calls the runtime's handlers: see [the module](self).
+    fn is_handler_thread(&self) -> bool {
+        // A thread whose locals are gone calls no handlers.
+        CALLS_HANDLERS.try_with(Cell::get).unwrap_or(false)
+    }
+
     fn report(&self, report: Report) {
         if let Some(sink) = &self.sink {
             // A sink that panics would leave a slow path half done.
@@ -347,8 +368,20 @@ impl Runtime for HsaRuntime {
     }
 }
 
+std::thread_local! {
+    /// Whether this thread calls handlers.
+    static CALLS_HANDLERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What HSA calls once, on the thread that calls its handlers.
+unsafe extern "C" fn on_handlers_thread(_: *mut c_void) {
+    let _ = CALLS_HANDLERS.try_with(|calls| calls.set(true));
+}
+
 /// What HSA calls when a queue's `ready` signal is -1. `arg` is the queue's id, not an address.
 unsafe extern "C" fn on_ready(_: hsa_signal_value_t, arg: *mut c_void) -> bool {
+    // SAFETY: it has no requirements.
+    unsafe { on_handlers_thread(ptr::null_mut()) };
     let queue = QueueId::from_raw(arg.addr() as u64);
     keep_despite_panic(|| {
         let serializer = REGISTRY.find(queue.instance());

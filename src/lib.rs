@@ -13,9 +13,10 @@
 //! |---|---|
 //! | [`Serializer`] | one for each agent: on, off, completions, ready queues, queues that are gone |
 //! | [`Queue`], [`Dispatch`], [`Ticket`] | the dispatching half of a queue, what a dispatch has to do, its receipt |
-//! | [`Runtime`] | what the host gives: five functions over HSA's, and a sink for reports |
+//! | [`Runtime`] | what the host gives: five functions over HSA's, which threads call handlers, and a sink for reports |
 //! | `hsa::HsaRuntime` | the same, ready made over AMD's runtime (feature `hsa`) |
 //! | [`BarrierSet`] | barriers by themselves, without serialization |
+//! | [`StallWatch`] | what stands still, by name, and letting it go |
 //! | [`Domain`] | reclamation, explained to who knows HSA and to who knows crossbeam |
 //!
 //! # Example
@@ -44,8 +45,13 @@ mod barrier;
 mod barrier_set;
 mod dispatch;
 mod domain;
+mod drain;
 mod error;
+mod fork;
+mod gap;
+mod handler_thread;
 mod list;
+mod look;
 mod packet;
 mod pending;
 mod queue;
@@ -53,6 +59,8 @@ mod removal;
 mod runtime;
 mod serializer;
 mod shared;
+mod shutdown;
+mod stall;
 mod statistics;
 mod sync;
 mod ticket;
@@ -73,15 +81,19 @@ pub use barrier::Outcome;
 pub use barrier_set::{BarrierHandle, BarrierSet, Drain};
 pub use dispatch::{Dispatch, Queue};
 pub use domain::Domain;
+pub use drain::{Cut, DrainError};
 pub use error::{
     AddQueueError, CompleteError, CompleteErrorReason, DispatchError, SignalError, TransitionError,
     UnknownQueue,
 };
+pub use gap::{GapError, Marker};
 pub use hsa_sys::{AqlPacket, hsa_signal_t, hsa_signal_value_t, hsa_status_t};
 pub use packet::MAX_PACKETS;
 pub use queue::{Mode, QueueId};
 pub use runtime::{Handler, Misuse, Report, Runtime, SignalKind};
-pub use serializer::{Builder, Completion, Serializer, WeakSerializer};
+pub use serializer::{Builder, Completion, OnMisuse, Serializer, WeakSerializer};
+pub use shutdown::{Remaining, ShutdownError};
+pub use stall::{QueueActivity, QueueWait, Stall, StallPolicy, StallWatch, Stalled};
 pub use statistics::Statistics;
 pub use ticket::Ticket;
 pub use transition::Transition;

@@ -26,7 +26,7 @@
 use crate::error::UnknownQueue;
 use crate::queue::{QueueCell, QueueId};
 use crate::runtime::{Handler, Runtime};
-use crate::shared::{Aftermath, Shared};
+use crate::shared::{Aftermath, Shared, Stage};
 use crate::sync::{Ordering, Step, stands};
 use crate::token::Phase;
 use crossbeam_epoch::Guard;
@@ -36,10 +36,34 @@ use std::sync::Arc;
 impl<R: Runtime> Shared<R> {
     /// See [`Serializer::queue_destroyed`](crate::Serializer::queue_destroyed).
     pub(crate) fn queue_destroyed(self: &Arc<Self>, id: QueueId) -> Result<(), UnknownQueue> {
+        self.remove(id, |dispatches, _| dispatches)
+    }
+
+    /// The same for a queue that was closed and all of whose dispatches have completed. One that is
+    /// being turned away may show in its word.
+    pub(crate) fn give_up(self: &Arc<Self>, id: QueueId) {
+        // Where the host removes it at the same time, one of the two does it.
+        let _ = self.remove(id, |_, completions| completions);
+    }
+
+    /// Removes a queue. How many were dispatched is told from the counts of its dispatches and its
+    /// completions.
+    fn remove(
+        self: &Arc<Self>,
+        id: QueueId,
+        dispatched: impl FnOnce(u64, u64) -> u64,
+    ) -> Result<(), UnknownQueue> {
         let cell = self.cell(id).ok_or(UnknownQueue(id))?;
         let guard = self.domain.pin();
         if !cell.kill(id.generation()) {
-            return Err(UnknownQueue(id));
+            // A shutdown gives queues up before their host destroys them.
+            let was = id.generation() <= cell.progress().generation();
+            let given_up = was && self.stage() >= Stage::Closing;
+            return if given_up {
+                Ok(())
+            } else {
+                Err(UnknownQueue(id))
+            };
         }
         let mut after = Aftermath::new();
         let serialized = !cell.seat.ready().is_null();
@@ -50,7 +74,7 @@ impl<R: Runtime> Shared<R> {
         }
         self.settle(id, cell, &guard, &mut after);
         if serialized {
-            self.runtime.store(cell.seat.ready(), -1);
+            self.store(&guard, cell.seat.ready(), -1);
             if let Some(block) = cell.seat.take_block() {
                 self.defer_destroy(block, &guard, &mut after);
             }
@@ -60,6 +84,7 @@ impl<R: Runtime> Shared<R> {
             }
         }
         let (dispatches, completions) = self.counts(cell);
+        let dispatches = dispatched(dispatches, completions);
         self.counters.former_dispatches.add(dispatches);
         self.counters.former_completions.add(completions);
         self.counters.queues_gone.add(1);
@@ -76,12 +101,11 @@ impl<R: Runtime> Shared<R> {
     pub(crate) fn unseat(self: &Arc<Self>, id: QueueId, cell: &QueueCell) {
         let mut after = Aftermath::new();
         let guard = self.domain.pin();
+        // Before it is removed: a call with a guessed id would take them along.
+        let signals = [cell.seat.take_ready(), cell.seat.take_block()];
         cell.seat.remove();
-        // Deferred: a call with a guessed id may be looking at them.
-        for signal in [cell.seat.take_ready(), cell.seat.take_block()]
-            .into_iter()
-            .flatten()
-        {
+        // Deferred: such a call may be looking at them.
+        for signal in signals.into_iter().flatten() {
             self.defer_destroy(signal, &guard, &mut after);
         }
         self.free_cell(id.index(), cell, &guard, &mut after);
@@ -99,15 +123,16 @@ impl<R: Runtime> Shared<R> {
         // Taking the signal is what only one call can do: a repeated one finds none.
         if let Some(ready) = cell.seat.take_ready() {
             self.defer_destroy(ready, guard, after);
+            self.handlers.fetch_sub(1, Ordering::Release);
             self.let_go(id.index(), guard, after);
         }
         Handler::Drop
     }
 
     fn defer_destroy(self: &Arc<Self>, signal: hsa_signal_t, guard: &Guard, after: &mut Aftermath) {
-        let shared = self.clone();
-        self.domain
-            .defer(guard, move || shared.destroy_signal(signal));
-        after.deferred = true;
+        if !stands(Step::DeferSignals) {
+            return self.destroy_signal(signal);
+        }
+        self.defer(guard, after, move |shared| shared.destroy_signal(signal));
     }
 }

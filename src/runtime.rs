@@ -20,6 +20,9 @@ pub enum SignalKind {
     Barrier,
     /// A queue's `block` signal. Packet processors wait for it; the host only stores.
     Block,
+    /// The serializer's escape signal: 1 as long as all is well. Packet processors wait for it beside
+    /// the others; the host stores 0 once, to let everything through.
+    Escape,
     /// A queue's `ready` signal. A host handler waits for it: it must be an interrupt signal.
     Ready,
 }
@@ -48,15 +51,17 @@ impl Handler {
 ///
 /// # Thread-safety
 /// Every method may be called by several threads at once, some of them the runtime's own handler
-/// thread. No method may call back into the serializer, nor wait for something that needs it, nor
-/// panic: a panic would leave a transition or a grant half done.
+/// thread. No method may call back into the serializer (but for [`mode`](crate::Serializer::mode) and
+/// [`leave`](crate::Serializer::leave)), nor wait for something that needs it, nor panic: a panic would
+/// leave a transition or a grant half done.
 ///
 /// # Where each is called
 /// | method | from |
 /// |---|---|
-/// | [`store`](Self::store), [`compare_exchange`](Self::compare_exchange) | completions, `ready`, transitions, removal; under an epoch pin and possibly the transition lock, so they must not block |
-/// | [`create_signal`](Self::create_signal), [`watch_ready`](Self::watch_ready) | `add_queue`, `enable`, `disable`, `arm`; never under a pin or a lock |
-/// | [`destroy_signal`](Self::destroy_signal) | wherever the epoch collector runs a deferred callback: any slow path, on any thread, under a pin |
+/// | [`store`](Self::store), [`compare_exchange`](Self::compare_exchange) | completions, `ready`, transitions (drains, cuts and gaps among them), removal, releases (of stalls, of everything), shutting down; under an epoch pin and possibly the transition lock, so they must not block |
+/// | [`create_signal`](Self::create_signal), [`watch_ready`](Self::watch_ready) | `add_queue`, `enable`, `arm`, `gap`, `cut`, `drain`; never under a pin or a lock |
+/// | [`destroy_signal`](Self::destroy_signal) | wherever the epoch collector runs a deferred callback: any slow path, on any thread, under a pin; without one where what was created was not needed |
+/// | [`is_handler_thread`](Self::is_handler_thread) | `drain`, `finish_shutdown`; never under a pin or a lock |
 /// | [`report`](Self::report) | after a slow path; never under a lock, and under a pin only where the last handle went with a deferred function |
 ///
 /// A dispatch or completion on the fast path calls nothing. A completion of an unserialized kernel
@@ -106,6 +111,14 @@ pub trait Runtime: Send + Sync + 'static {
     /// [`Serializer::ready`]: crate::Serializer::ready
     fn watch_ready(&self, ready: hsa_signal_t, queue: QueueId) -> Result<(), hsa_status_t>;
 
+    /// Whether the calling thread is one that calls the runtime's asynchronous handlers: on it,
+    /// [`finish_shutdown`](crate::Serializer::finish_shutdown) and
+    /// [`drain`](crate::Serializer::drain) would wait for themselves, and are refused. By default
+    /// only what [`Serializer::ready`](crate::Serializer::ready) is called from counts as one.
+    fn is_handler_thread(&self) -> bool {
+        false
+    }
+
     /// Takes note of something that should not have happened. Does nothing by default.
     fn report(&self, report: Report) {
         let _ = report;
@@ -146,9 +159,13 @@ pub enum Report {
     Misuse(Misuse),
     /// So many reports came at once that this many were lost.
     Dropped(u64),
+    /// Everything was let through, since misuse was detected: what is counted may not be true any
+    /// more, and something could wait for ever.
+    Released,
 }
 
-/// A breach of the host's contract that was noticed, and did no harm beyond what it says.
+/// A breach of the host's contract that was noticed. Counts may be wrong from then on, which is what
+/// [`OnMisuse`](crate::OnMisuse) is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misuse {
@@ -160,6 +177,8 @@ pub enum Misuse {
     CompletionNotGranted(QueueId),
     /// `ready` fired for a queue that was not idle.
     ReadyNotIdle(QueueId),
+    /// A completion came with a ticket of another serializer, or of nobody.
+    ForeignTicket(QueueId),
 }
 
 impl fmt::Display for Misuse {
@@ -177,6 +196,7 @@ impl fmt::Display for Misuse {
                 "a serialized kernel of {q} was reported complete without having been granted"
             ),
             Self::ReadyNotIdle(q) => write!(f, "ready fired for {q}, which was not idle"),
+            Self::ForeignTicket(q) => write!(f, "a ticket of {q}, which is no queue of it"),
         }
     }
 }
@@ -204,6 +224,7 @@ impl fmt::Display for Report {
             }
             Self::Misuse(misuse) => write!(f, "misuse: {misuse}"),
             Self::Dropped(n) => write!(f, "{n} reports were lost"),
+            Self::Released => f.write_str("everything was let through, because of the misuse"),
         }
     }
 }

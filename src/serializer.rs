@@ -7,9 +7,9 @@ use crate::error::{
 };
 use crate::queue::{Counted, Mode, QueueCell, QueueId, SERIALIZED_HOLDS};
 use crate::runtime::{Handler, Misuse, Report, Runtime, SignalKind};
-use crate::shared::{Aftermath, Shared, Start};
+use crate::shared::{Aftermath, Shared, Stage, Start};
 use crate::statistics::Statistics;
-use crate::sync::{Ordering, Step, lock, stands};
+use crate::sync::{Ordering, Step, stands};
 use crate::ticket::Ticket;
 use crate::token::Phase;
 use crate::transition::Transition;
@@ -26,17 +26,24 @@ use std::sync::{Arc, Weak};
 /// # Which calls from where
 /// | call | from | takes a lock |
 /// |---|---|---|
-/// | [`Queue::dispatch`] | the queue's interceptor | never |
-/// | [`complete`](Self::complete), [`ready`](Self::ready) | asynchronous handlers | never |
-/// | [`queue_destroyed`](Self::queue_destroyed) | any thread | never |
-/// | [`collect`](Self::collect) | any thread | never |
-/// | [`enable`](Self::enable), [`disable`](Self::disable), [`add_queue`](Self::add_queue), [`begin_shutdown`](Self::begin_shutdown) | any thread, but not within a [`Runtime`] method | the transition lock, for a time that grows with the number of queues |
+/// | [`Queue::dispatch`] | the queue's interceptor | never (*) |
+/// | [`complete`](Self::complete), [`ready`](Self::ready) | asynchronous handlers | never (*) |
+/// | [`queue_destroyed`](Self::queue_destroyed) | any thread | never (*) |
+/// | [`collect`](Self::collect), [`Cut::withdraw`](crate::Cut::withdraw) | any thread | never (*) |
+/// | [`mode`](Self::mode), [`leave`](Self::leave) | anywhere | never: one atomic step |
+/// | [`enable`](Self::enable), [`disable`](Self::disable), [`add_queue`](Self::add_queue), [`Queue::gap`](crate::Queue::gap), [`cut`](Self::cut), [`begin_shutdown`](Self::begin_shutdown), [`release_all`](Self::release_all), [`statistics`](Self::statistics), [`check_stalls`](crate::StallWatch::check_stalls) | any thread, but not within a [`Runtime`] method | the transition lock, for a time that grows with the number of queues |
+/// | [`drain`](Self::drain), [`finish_shutdown`](Self::finish_shutdown) | a thread of the host's own | the same, not while they wait |
+///
+/// (*) Unless it detects misuse and that [opens everything](crate::OnMisuse::Release): then the
+/// transition lock, once.
 ///
 /// # Dropping the last handle
 /// Destroys every signal that is left, those of queues that were not destroyed among them. Handlers
 /// that are still registered on them may be called by the runtime afterwards, or not, depending on
 /// its version; a [`WeakSerializer`] answers them with Drop. So, before the last handle goes, destroy
-/// the queues and let their `ready` handlers run once more.
+/// the queues and let their `ready` handlers run once more, or have
+/// [`finish_shutdown`](Self::finish_shutdown) see to it. A [`Queue`], a [`Cut`](crate::Cut), a
+/// [`StallWatch`](crate::StallWatch) and a [`BarrierHandle`](crate::BarrierHandle) are handles, too.
 ///
 /// What a pinned thread holds back keeps the shared state alive until somebody else uses the same
 /// [`Domain`].
@@ -51,6 +58,19 @@ pub struct Serializer<R: Runtime> {
 pub struct Builder {
     domain: Option<Domain>,
     start: Start,
+    on_misuse: OnMisuse,
+}
+
+/// What follows from misuse that was detected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnMisuse {
+    /// Everything is let through, as by [`Serializer::release_all`], and reported: what is counted may
+    /// not be true any more, and an application that runs unserialized is better than one that hangs.
+    #[default]
+    Release,
+    /// It goes on.
+    GoOn,
 }
 
 impl Builder {
@@ -58,6 +78,13 @@ impl Builder {
     #[must_use]
     pub fn domain(mut self, domain: Domain) -> Self {
         self.domain = Some(domain);
+        self
+    }
+
+    /// What follows from misuse that was detected; [`OnMisuse::Release`] by default.
+    #[must_use]
+    pub fn on_misuse(mut self, on_misuse: OnMisuse) -> Self {
+        self.on_misuse = on_misuse;
         self
     }
 
@@ -82,7 +109,8 @@ impl Builder {
 
     pub(crate) fn shared<R: Runtime>(self, runtime: R) -> Arc<Shared<R>> {
         let domain = self.domain.unwrap_or_else(Domain::process);
-        Shared::new(runtime, domain, self.start)
+        let releases = self.on_misuse == OnMisuse::Release;
+        Shared::new(runtime, domain, self.start, releases)
     }
 }
 
@@ -132,6 +160,8 @@ impl<R: Runtime> Serializer<R> {
     /// is kept then.
     pub fn add_queue(&self) -> Result<Queue<R>, AddQueueError> {
         let shared = &self.shared;
+        let visit = shared.visit().ok_or(AddQueueError::ShutDown)?;
+        shared.make_escape().map_err(AddQueueError::Escape)?;
         let ready = shared
             .create_signal(SignalKind::Ready, 0)
             .map_err(AddQueueError::Ready)?;
@@ -151,13 +181,19 @@ impl<R: Runtime> Serializer<R> {
         let (id, cell) = shared.take_cell().map_err(undo)?;
         // Before the handler is registered, whose first call may come at once.
         cell.seat.adopt(ready, block);
+        if shared.stage() == Stage::Left {
+            return Err(AddQueueError::ShutDown);
+        }
         if let Err(status) = shared.runtime.watch_ready(ready, id) {
             shared.unseat(id, cell);
             return Err(AddQueueError::Watch(status));
         }
+        shared.handlers.fetch_add(1, Ordering::Relaxed);
         let open = shared.register(id, cell, SERIALIZED_HOLDS);
         let cell = NonNull::from(cell);
-        let queue = Queue::new(shared.clone(), id, cell, ready, block);
+        let escape = shared.escape();
+        let queue = Queue::new(shared.clone(), id, cell, [ready, block, escape]);
+        drop(visit);
         if !open {
             // Its handler is registered, so it goes the way of every queue.
             let _ = shared.queue_destroyed(id);
@@ -184,10 +220,7 @@ impl<R: Runtime> Serializer<R> {
         let id = ticket.queue();
         let word = ticket.word();
         let Some(cell) = self.shared.cell(id) else {
-            return Err(CompleteError {
-                ticket,
-                reason: CompleteErrorReason::Foreign,
-            });
+            return self.foreign(ticket);
         };
         if word.mode() == Mode::Disabled {
             let counted = cell.add_completion(id.generation(), word);
@@ -198,6 +231,17 @@ impl<R: Runtime> Serializer<R> {
             return self.complete_slow(ticket, cell, counted);
         }
         self.complete_serialized(ticket, cell)
+    }
+
+    #[cold]
+    fn foreign(&self, ticket: Ticket) -> Result<Completion, CompleteError> {
+        let misuse = Misuse::ForeignTicket(ticket.queue());
+        self.shared.note(Report::Misuse(misuse));
+        self.shared.collect();
+        Err(CompleteError {
+            ticket,
+            reason: CompleteErrorReason::Foreign,
+        })
     }
 
     /// Checks a ticket that came back from [`Ticket::from_raw`] against the dispatches of its
@@ -269,22 +313,28 @@ impl<R: Runtime> Serializer<R> {
         let guard = shared.domain.pin();
         let counted = cell.add_completion(id.generation(), ticket.word());
         let mut after = Aftermath::new();
-        if matches!(counted, Counted::Quiet | Counted::Due) && !cell.seat.ready().is_null() {
+        let seated =
+            matches!(counted, Counted::Quiet | Counted::Due) && !cell.seat.ready().is_null();
+        // Once everything is let through nobody waits for the token any more.
+        if seated && shared.stage() < Stage::Released {
             let seat = &cell.seat;
             match seat.phase() {
-                Phase::Granted => {
-                    shared.runtime.store(seat.block(), 1);
+                Phase::Granted | Phase::Overrun => {
+                    shared.store(&guard, seat.block(), 1);
                     if !stands(Step::IdleBeforeReady) {
-                        shared.runtime.store(seat.ready(), 0);
+                        shared.store(&guard, seat.ready(), 0);
                     }
                     // Idle comes before `ready` is 0: from then on the queue's next kernel can make
                     // it ready. Where the queue was removed in between, the token has been
-                    // released on its behalf.
-                    if seat.finish().is_ok() || !stands(Step::FinishByExchange) {
+                    // released on its behalf; where it was overtaken, too.
+                    let finished = seat.finish();
+                    if finished.is_ok() || !stands(Step::FinishByExchange) {
                         // By compare-exchange: a removal that comes right now stores -1 for the
                         // handler's last call, which a plain store would take back.
-                        shared.runtime.compare_exchange(seat.ready(), 1, 0);
-                        if shared.token.release() {
+                        shared.compare_exchange(&guard, seat.ready(), 1, 0);
+                        let overrun =
+                            finished == Ok(Phase::Overrun) && stands(Step::OverrunReleasesNothing);
+                        if !overrun && shared.token.release() {
                             shared.grant(true, &guard, &mut after);
                         }
                     }
@@ -302,9 +352,11 @@ impl<R: Runtime> Serializer<R> {
     /// A queue's `ready` signal fired: what the handler that [`Runtime::watch_ready`] registered
     /// calls, and whose answer it returns to the runtime.
     ///
-    /// Late and repeated calls do nothing. It never blocks, and never fails.
+    /// Late and repeated calls do nothing. It never fails, and takes no lock but where it notices
+    /// [misuse](OnMisuse).
     pub fn ready(&self, queue: QueueId) -> Handler {
         let shared = &self.shared;
+        let _inside = crate::handler_thread::Inside::enter();
         let Some(cell) = shared.cell(queue) else {
             return Handler::Drop;
         };
@@ -331,12 +383,24 @@ impl<R: Runtime> Serializer<R> {
         match seat.phase() {
             Phase::Removed => return shared.handler_goes(queue, cell, guard, after),
             Phase::Vacant => return Handler::Drop,
-            Phase::Idle | Phase::Waiting | Phase::Granted => {}
+            Phase::Idle | Phase::Waiting | Phase::Granted | Phase::Overrun => {}
         }
-        if shared.runtime.compare_exchange(seat.ready(), -1, 1) != -1
-            && stands(Step::ReadyByExchange)
-        {
+        if !shared.may_call(guard) {
+            return Handler::Drop;
+        }
+        // The exchange also keeps a handler that stays from being called again at once.
+        let taken = shared.compare_exchange(guard, seat.ready(), -1, 1);
+        if !taken && stands(Step::ReadyByExchange) {
             return Handler::Keep;
+        }
+        if shared.stage() >= Stage::Released && stands(Step::ReleasedIsNotReady) {
+            // What was taken may be the -1 of a removal that came in between, and is stored once.
+            return match seat.phase() {
+                Phase::Removed if stands(Step::RemovedIsSeen) => {
+                    shared.handler_goes(queue, cell, guard, after)
+                }
+                _ => Handler::Keep,
+            };
         }
         match seat.wait() {
             Ok(()) => {
@@ -377,10 +441,13 @@ impl<R: Runtime> Serializer<R> {
         self.shared.change_to(Mode::Disabled)
     }
 
-    /// The mode in which a dispatch begun now would run.
+    /// The mode in which a dispatch begun now would run; after the end, the last one.
+    ///
+    /// One load: it may be called from anywhere, a signal handler or an allocator among them.
     #[must_use]
     pub fn mode(&self) -> Mode {
-        lock(&self.shared.transitions).mode()
+        // Relaxed: it is out of date as soon as it is read.
+        Mode::of_epoch(self.shared.epoch.load(Ordering::Relaxed))
     }
 
     /// The queue is gone: none of its packets executes any more. Whatever it held goes on without
@@ -393,7 +460,8 @@ impl<R: Runtime> Serializer<R> {
     /// Completions that come later are harmless.
     ///
     /// # Errors
-    /// Where the id is of no live queue of this serializer.
+    /// Where the id is of no live queue of this serializer. Once the shutdown has begun, which gives
+    /// queues up by itself, that is no error.
     pub fn queue_destroyed(&self, queue: QueueId) -> Result<(), UnknownQueue> {
         self.shared.queue_destroyed(queue)
     }
@@ -419,26 +487,6 @@ impl<R: Runtime> Serializer<R> {
             reclaim_pending: shared.domain.pending() as u64,
             ..shared.counters.read()
         }
-    }
-
-    /// The first phase of shutting down: from now on dispatches come back with
-    /// [`ShutDown`](crate::DispatchError::ShutDown), and the host passes their kernels on as they
-    /// are. It waits for nothing but a transition that is under way; it may be called from any
-    /// thread, handlers' included, but not within a [`Runtime`] method, and any number of times.
-    ///
-    /// Serialized kernels that are queued go on being granted; keep completing tickets, and keep
-    /// the handlers registered, until they are through.
-    pub fn begin_shutdown(&self) {
-        let shared = &self.shared;
-        let mut t = lock(&shared.transitions);
-        if t.closed {
-            return;
-        }
-        t.closed = true;
-        let to = t.epoch.wrapping_add(2);
-        // Before the stamps, whose release publishes it.
-        shared.closed.store(u64::from(to), Ordering::Relaxed);
-        shared.stamp(&mut t, to);
     }
 }
 

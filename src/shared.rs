@@ -8,12 +8,17 @@
 use crate::barrier::{Barrier, Ended, Tagged};
 use crate::domain::Domain;
 use crate::error::SignalError;
+use crate::fork;
+use crate::handler_thread::Inside;
 use crate::list::List;
 use crate::pending::{NEVER, Verdict};
 use crate::queue::{QueueCell, QueueId, Slab, Word};
 use crate::runtime::{Misuse, Report, Runtime, SignalKind};
 use crate::statistics::Counters;
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, Step, stands};
+use crate::sync::{
+    AtomicU32, AtomicU64, AtomicUsize, LockGuard, Mutex, Ordering, Step, between_store_and_load,
+    lock, stands, try_lock,
+};
 use crate::token::{Grant, Token};
 use crate::transition::Transitions;
 use crossbeam_epoch::Guard;
@@ -30,6 +35,18 @@ const REPORTS: usize = 64;
 /// No epoch is closed.
 const OPEN: u64 = u64::MAX;
 
+/// How far the end has come; see [`shutdown`](crate::shutdown). It only goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub(crate) enum Stage {
+    Open = 0,
+    Closing = 1,
+    Released = 2,
+    Finishing = 3,
+    Finished = 4,
+    Left = 5,
+}
+
 /// See the [module](self).
 pub(crate) struct Shared<R: Runtime> {
     pub(crate) runtime: R,
@@ -40,7 +57,9 @@ pub(crate) struct Shared<R: Runtime> {
     /// Padded, like the counters: what completions read of this structure must not share a line
     /// with what others write.
     pub(crate) token: CachePadded<Token>,
-    pub(crate) transitions: Mutex<Transitions>,
+    transitions: Mutex<Transitions>,
+    /// The present epoch; written under the lock, with the first stamp.
+    pub(crate) epoch: AtomicU32,
     /// Where its counters started.
     pub(crate) start: Start,
     /// Queues that have died since somebody looked through the registered ones.
@@ -49,13 +68,29 @@ pub(crate) struct Shared<R: Runtime> {
     pub(crate) free: SegQueue<u32>,
     /// The epoch from which on dispatches are turned away, or [`OPEN`].
     pub(crate) closed: AtomicU64,
+    /// A [`Stage`].
+    stage: AtomicU32,
+    /// The process that made it.
+    process: u32,
+    /// Calls under way that reach the runtime without being pinned.
+    visits: AtomicUsize,
+    /// `ready` handlers that have not said Drop.
+    pub(crate) handlers: AtomicUsize,
+    /// Deferred functions of this serializer that have not run.
+    deferred: AtomicUsize,
+    /// The escape signal's handle; 0 until the first queue is added.
+    escape: AtomicU64,
+    /// Whether detected misuse opens everything.
+    pub(crate) opens: bool,
+    /// Misuse was detected, and what it is to open is not open yet.
+    pub(crate) misused: AtomicU32,
     reports: ArrayQueue<Report>,
     reports_dropped: AtomicU64,
     pub(crate) counters: CachePadded<Counters>,
 }
 
 impl<R: Runtime> Shared<R> {
-    pub(crate) fn new(runtime: R, domain: Domain, start: Start) -> Arc<Self> {
+    pub(crate) fn new(runtime: R, domain: Domain, start: Start, opens: bool) -> Arc<Self> {
         Arc::new(Self {
             runtime,
             domain,
@@ -64,10 +99,19 @@ impl<R: Runtime> Shared<R> {
             barriers: List::new(),
             token: CachePadded::new(Token::new()),
             transitions: Mutex::new(Transitions::new(start)),
+            epoch: AtomicU32::new(start.epoch),
             start,
             gone: AtomicUsize::new(0),
             free: SegQueue::new(),
             closed: AtomicU64::new(OPEN),
+            stage: AtomicU32::new(Stage::Open as u32),
+            process: fork::watch(),
+            visits: AtomicUsize::new(0),
+            handlers: AtomicUsize::new(0),
+            deferred: AtomicUsize::new(0),
+            escape: AtomicU64::new(0),
+            opens,
+            misused: AtomicU32::new(0),
             reports: ArrayQueue::new(REPORTS),
             reports_dropped: AtomicU64::new(0),
             counters: CachePadded::new(Counters::new()),
@@ -89,6 +133,9 @@ impl<R: Runtime> Shared<R> {
         kind: SignalKind,
         initial: hsa_signal_value_t,
     ) -> Result<hsa_signal_t, SignalError> {
+        if self.stage() == Stage::Left {
+            return Err(SignalError::Left);
+        }
         match self.runtime.create_signal(kind, initial) {
             Ok(signal) if signal.is_null() => Err(SignalError::NullHandle),
             Ok(signal) => Ok(signal),
@@ -96,21 +143,176 @@ impl<R: Runtime> Shared<R> {
         }
     }
 
-    /// Destroys a signal and notes where the runtime refused.
+    /// Destroys a signal and notes where the runtime refused. Where the host chose to leave
+    /// everything as it is, or all was destroyed, it does nothing.
     pub(crate) fn destroy_signal(&self, signal: hsa_signal_t) {
+        if self.stage() >= Stage::Finished && stands(Step::LeftIsRead) {
+            return;
+        }
         if let Err(status) = self.runtime.destroy_signal(signal) {
             self.note(Report::DestroyFailed { signal, status });
         }
     }
 
-    /// Keeps a report for the end of the slow path.
+    /// Keeps a report for the end of the slow path. Misuse, or more reports than anybody takes, is
+    /// acted upon there.
     pub(crate) fn note(&self, report: Report) {
-        if let Report::Misuse(_) = report {
+        if self.stage() == Stage::Left {
+            // In the child of a fork the queue of reports may wait for a thread that is not there.
+            return;
+        }
+        let misuse = matches!(report, Report::Misuse(_));
+        if misuse {
             self.counters.misuse.add(1);
         }
-        if self.reports.push(report).is_err() {
+        let full = self.reports.push(report).is_err();
+        if full {
             self.reports_dropped.fetch_add(1, Ordering::Relaxed);
         }
+        if misuse || full {
+            self.misused.store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The transition lock. `None` where everything was left and somebody has it: in the child of a
+    /// fork that somebody may not be there.
+    pub(crate) fn lock(&self) -> Option<LockGuard<'_, Transitions>> {
+        if self.stage() == Stage::Left {
+            try_lock(&self.transitions)
+        } else {
+            Some(lock(&self.transitions))
+        }
+    }
+
+    /// How far the end has come.
+    pub(crate) fn stage(&self) -> Stage {
+        if self.process != fork::number() {
+            return Stage::Left;
+        }
+        // Acquire: what led to it.
+        match self.stage.load(Ordering::Acquire) {
+            0 => Stage::Open,
+            1 => Stage::Closing,
+            2 => Stage::Released,
+            3 => Stage::Finishing,
+            4 => Stage::Finished,
+            _ => Stage::Left,
+        }
+    }
+
+    /// Whether this thread is one that calls handlers, where waiting would be waiting for itself.
+    pub(crate) fn on_handler_thread(&self) -> bool {
+        let visit = self.enter();
+        Inside::is() || self.reaches(&visit) && self.runtime.is_handler_thread()
+    }
+
+    /// Goes on to that stage, unless it has come further.
+    pub(crate) fn advance_stage(&self, to: Stage) {
+        // SeqCst: with `visit` a store-buffering pair; and before the deferral whose pins it is
+        // compared with.
+        self.stage.fetch_max(to as u32, Ordering::SeqCst);
+        between_store_and_load();
+    }
+
+    /// Enters a call that reaches the runtime without being pinned.
+    fn enter(&self) -> Visit<'_> {
+        // SeqCst: either who has entered sees how far the end has come, or who ends it sees this.
+        self.visits.fetch_add(1, Ordering::SeqCst);
+        between_store_and_load();
+        Visit(&self.visits)
+    }
+
+    /// Enters a call that creates signals; `None` where the end has begun.
+    pub(crate) fn visit(&self) -> Option<Visit<'_>> {
+        let visit = self.enter();
+        // (`stage` is weaker: what it reads may be older than the addition.)
+        let open = self.stage.load(Ordering::SeqCst) == Stage::Open as u32;
+        (open && self.stage() == Stage::Open).then_some(visit)
+    }
+
+    /// Whether the runtime may be called by who has entered.
+    fn reaches(&self, _visit: &Visit<'_>) -> bool {
+        // SeqCst: see `enter`. (`stage` is weaker, and knows of a fork.)
+        self.stage.load(Ordering::SeqCst) < Stage::Finished as u32 && self.stage() < Stage::Finished
+    }
+
+    /// Calls under way that reach the runtime without being pinned.
+    pub(crate) fn visits(&self) -> usize {
+        self.visits.load(Ordering::SeqCst)
+    }
+
+    /// Whether the runtime may be called. What is read under a pin holds until it ends: finishing
+    /// waits for every pin of that time.
+    pub(crate) fn may_call(&self, _guard: &Guard) -> bool {
+        self.stage() < Stage::Finishing || !stands(Step::OpenReadUnderPin)
+    }
+
+    /// [`Runtime::store`], while that may be called.
+    pub(crate) fn store(&self, guard: &Guard, signal: hsa_signal_t, value: hsa_signal_value_t) {
+        if self.may_call(guard) {
+            self.runtime.store(signal, value);
+        }
+    }
+
+    /// [`Runtime::compare_exchange`], while that may be called; else as if it had failed.
+    pub(crate) fn compare_exchange(
+        &self,
+        guard: &Guard,
+        signal: hsa_signal_t,
+        expected: hsa_signal_value_t,
+        desired: hsa_signal_value_t,
+    ) -> bool {
+        self.may_call(guard) && self.runtime.compare_exchange(signal, expected, desired) == expected
+    }
+
+    /// The escape signal; null until there is a queue.
+    pub(crate) fn escape(&self) -> hsa_signal_t {
+        hsa_signal_t {
+            handle: self.escape.load(Ordering::Acquire),
+        }
+    }
+
+    /// Makes the escape signal, if there is none yet.
+    pub(crate) fn make_escape(&self) -> Result<(), SignalError> {
+        if !self.escape().is_null() {
+            return Ok(());
+        }
+        let made = self.create_signal(SignalKind::Escape, 1)?;
+        let first =
+            self.escape
+                .compare_exchange(0, made.handle, Ordering::AcqRel, Ordering::Relaxed);
+        if first.is_err() {
+            self.destroy_signal(made);
+        }
+        Ok(())
+    }
+
+    /// Takes the escape signal for destruction.
+    pub(crate) fn take_escape(&self) -> Option<hsa_signal_t> {
+        let handle = self.escape.swap(0, Ordering::AcqRel);
+        (handle != 0).then_some(hsa_signal_t { handle })
+    }
+
+    /// Runs `f` a grace period from now.
+    pub(crate) fn defer(
+        self: &Arc<Self>,
+        guard: &Guard,
+        after: &mut Aftermath,
+        f: impl FnOnce(&Arc<Self>) + Send + 'static,
+    ) {
+        self.deferred.fetch_add(1, Ordering::Relaxed);
+        after.deferred = true;
+        let shared = self.clone();
+        self.domain.defer(guard, move || {
+            f(&shared);
+            // Release: who sees that it has run sees what it did.
+            shared.deferred.fetch_sub(1, Ordering::Release);
+        });
+    }
+
+    /// Deferred functions of this serializer that have not run.
+    pub(crate) fn deferred(&self) -> usize {
+        self.deferred.load(Ordering::Acquire)
     }
 
     /// Resolves everything of the queue's that its completions have reached: clears barriers,
@@ -224,7 +426,7 @@ impl<R: Runtime> Shared<R> {
             self.counters.cleared.add(1);
             // The barrier may be closed and retired by somebody else from here on; its signal
             // lives until we unpin.
-            self.runtime.store(barrier.signal, 0);
+            self.store(guard, barrier.signal, 0);
         }
         if barrier.close() {
             self.retire(node, guard, after);
@@ -284,13 +486,11 @@ impl<R: Runtime> Shared<R> {
         unsafe { self.barriers.remove(node) };
         self.counters.barriers_live.sub(1);
         self.counters.retired.add(1);
-        after.deferred = true;
-        let shared = self.clone();
         let retired = Retired(node);
         if stands(Step::DeferReclaim) {
-            self.domain.defer(guard, move || shared.reclaim(retired));
+            self.defer(guard, after, move |shared| shared.reclaim(retired));
         } else {
-            shared.reclaim(retired);
+            self.reclaim(retired);
         }
     }
 
@@ -321,7 +521,7 @@ impl<R: Runtime> Shared<R> {
                 Grant::To(index) => {
                     if let Some(cell) = self.slab.get(index) {
                         // The queue may be removed from here on; its signals live until we unpin.
-                        self.runtime.store(cell.seat.block(), 0);
+                        self.store(guard, cell.seat.block(), 0);
                     }
                     self.counters.grants.add(1);
                     self.counters.grants_contended.add(u64::from(contended));
@@ -357,13 +557,24 @@ impl<R: Runtime> Shared<R> {
     ) {
         cell.seat.vacate();
         if cell.leave_generation() {
-            let shared = self.clone();
-            self.domain.defer(guard, move || shared.free.push(index));
-            after.deferred = true;
+            self.defer(guard, after, move |shared| {
+                // As for reports: nobody adds a queue any more.
+                if shared.stage() != Stage::Left {
+                    shared.free.push(index);
+                }
+            });
         }
     }
 
-    fn deliver_reports(&self) {
+    /// Tells the host what was noted. After the end nobody is told anything.
+    pub(crate) fn deliver_reports(&self) {
+        if self.reports.is_empty() && self.reports_dropped.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let visit = self.enter();
+        if !self.reaches(&visit) {
+            return;
+        }
         while let Some(report) = self.reports.pop() {
             self.runtime.report(report);
         }
@@ -377,7 +588,18 @@ impl<R: Runtime> Shared<R> {
     /// The caller is not pinned.
     pub(crate) fn collect(&self) {
         self.domain.pump();
+        self.act_on_misuse();
         self.deliver_reports();
+    }
+}
+
+/// A call under way that reaches the runtime without being pinned.
+pub(crate) struct Visit<'a>(&'a AtomicUsize);
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        // Release: who sees that it is over sees what it did.
+        self.0.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -409,14 +631,13 @@ impl<R: Runtime> Drop for Shared<R> {
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         let reserve = transitions.reserve.take();
         let made = transitions.cells_made();
-        for signal in
-            reserve
-                .into_iter()
-                .chain((0..made).filter_map(|i| self.slab.get(i)).flat_map(|cell| {
-                    let seat = &cell.seat;
-                    [seat.take_ready(), seat.take_block()].into_iter().flatten()
-                }))
-        {
+        let escape = self.take_escape();
+        for signal in reserve.into_iter().chain(escape).chain(
+            (0..made).filter_map(|i| self.slab.get(i)).flat_map(|cell| {
+                let seat = &cell.seat;
+                [seat.take_ready(), seat.take_block()].into_iter().flatten()
+            }),
+        ) {
             self.destroy_signal(signal);
         }
         self.deliver_reports();
@@ -456,6 +677,7 @@ impl Aftermath {
         } else {
             drop(guard);
         }
+        shared.act_on_misuse();
         shared.deliver_reports();
         self.ended.call();
     }

@@ -62,6 +62,10 @@ counters! {
     cleared,
     /// Barriers that were superseded.
     superseded,
+    /// Barriers that were cleared by force: losses of exclusiveness.
+    forced,
+    /// Grants that were overtaken: losses of exclusiveness.
+    overtaken,
     /// Transition packets handed out.
     tags,
     /// Barriers taken out of the list.

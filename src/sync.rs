@@ -32,6 +32,7 @@ mod imp {
 }
 
 pub(crate) use imp::*;
+use std::sync::TryLockError;
 
 /// For statistics, always the standard library's: they order nothing and decide nothing, and each
 /// step that a model checker sees multiplies what it has to explore.
@@ -134,11 +135,22 @@ impl<T: bytemuck::NoUninit + bytemuck::AnyBitPattern> AtomicState<T> {
 /// under it, which may not panic.
 ///
 /// [`Runtime::store`]: crate::Runtime::store
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> imp_guard::Guard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> LockGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
+
+/// The same, if nobody has it.
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<LockGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+pub(crate) use imp_guard::Guard as LockGuard;
 
 mod imp_guard {
     #[cfg(hsa_serializer_loom)]
@@ -199,8 +211,45 @@ pub enum Step {
     ReadyByExchange,
     /// A completion that a removal has overtaken does not release the token.
     FinishByExchange,
+    /// Overtaking names the grant that it means.
+    OvertakeOneGrant,
+    /// The completion of an overtaken kernel does not release the token.
+    OverrunReleasesNothing,
+    /// Clearing by force clears every older barrier first.
+    ForceOlderFirst,
+    /// Who calls the runtime has looked, under its pin, whether that is over.
+    OpenReadUnderPin,
+    /// Shutting down waits for a grace period before it destroys the last signals, and before it says
+    /// that it has finished.
+    GraceBeforeFinished,
     /// A transition settles what it pushed to a queue that everybody has left meanwhile.
     SettleWhatWasLeft,
+    /// Opening the gate clears the barrier only if nobody has settled it before.
+    ClearIfArmed,
+    /// Letting everything through opens the escape signal.
+    EscapeOpens,
+    /// All is said to be released before the escape signal opens.
+    StageBeforeEscape,
+    /// A handler that comes after everything was released makes nobody ready.
+    ReleasedIsNotReady,
+    /// Shutting down waits for calls under way that create signals.
+    WaitForCalls,
+    /// Of several who finish a shutdown all wait for the one grace period.
+    AllWaitForGrace,
+    /// Who destroys a signal has looked whether everything is left as it is.
+    LeftIsRead,
+    /// A gap's marker is counted before the transition that it makes stamps its queue.
+    MarkerBeforeStamp,
+    /// A removed queue's own signals are destroyed by a deferred callback, not at once.
+    DeferSignals,
+    /// A dispatch that finds its epoch closed is turned away.
+    ClosedIsRead,
+    /// Shutting down looks for calls under way before it looks for what they have made.
+    CallsFirst,
+    /// Barriers are cleared by force before the escape signal opens.
+    ForceBeforeEscape,
+    /// A handler that took a -1 looks, also after everything was released, whether its queue is gone.
+    RemovedIsSeen,
 }
 
 #[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]

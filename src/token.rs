@@ -13,13 +13,16 @@
 //! |---|---|---|---|
 //! | Idle | 0, then -1 when packet 2 has executed | 1 | `ready` fires: Waiting |
 //! | Waiting | 1 | 1 | popped by a granter: Granted |
-//! | Granted | 1 | 0, then -1 when packet 3 has executed | its kernel completes: Idle |
+//! | Granted | 1 | 0, then -1 when packet 3 has executed | its kernel completes: Idle; it is overtaken: Overrun |
+//! | Overrun | 1 | 0 or -1 | its kernel completes: Idle, and the token is not its to release |
 //! | Removed | any | any | when all parties have let go of the cell: Vacant |
 //! | Vacant | none | none | the cell's next queue is seated: Idle |
 //!
 //! Each change is one compare-exchange (or, to Removed, one swap) on the seat's state, so whoever
 //! removes, grants or completes at the same time knows who was first. The state carries the
-//! sequence number of its grant, so that a decision about one grant can't hit a later one.
+//! sequence number of its grant, so that a decision about one grant can't hit a later one: who finds
+//! a holder without progress [overtakes](crate::stall) that very grant, releases the token on its
+//! behalf, and does nothing to the next one, however late it comes.
 //!
 //! # Who grants
 //! A counter holds the queues that are ready or granted. A ready queue is *pushed first and then
@@ -53,6 +56,8 @@ pub(crate) enum Phase {
     Removed = 3,
     /// Nobody has the seat: a call for it is for a queue that does not exist.
     Vacant = 4,
+    /// Its kernel may still run, but the token was given on.
+    Overrun = 5,
 }
 
 /// A seat's state: its phase, and the number of its last grant.
@@ -77,8 +82,14 @@ impl State {
             1 => Phase::Waiting,
             2 => Phase::Granted,
             3 => Phase::Removed,
+            5 => Phase::Overrun,
             _ => Phase::Vacant,
         }
+    }
+
+    /// The number of its last grant.
+    pub(crate) fn grant(self) -> u32 {
+        self.grant
     }
 }
 
@@ -159,7 +170,11 @@ impl Seat {
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        self.state.load(Ordering::Acquire).phase()
+        self.state().phase()
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state.load(Ordering::Acquire)
     }
 
     /// Idle to Waiting. On failure the phase that it is in.
@@ -195,21 +210,42 @@ impl Seat {
                 .is_ok()
     }
 
-    /// Granted to Idle. On failure the phase that it is in.
-    pub(crate) fn finish(&self) -> Result<(), Phase> {
-        let seen = self.state.load(Ordering::Acquire);
-        if seen.phase() != Phase::Granted {
-            return Err(seen.phase());
-        }
-        self.state
-            .compare_exchange(
+    /// Granted, or Overrun, to Idle: which of the two it was. On failure the phase that it is in.
+    pub(crate) fn finish(&self) -> Result<Phase, Phase> {
+        let mut seen = self.state.load(Ordering::Acquire);
+        loop {
+            let was = seen.phase();
+            if !matches!(was, Phase::Granted | Phase::Overrun) {
+                return Err(was);
+            }
+            match self.state.compare_exchange(
                 seen,
                 State::new(seen.grant, Phase::Idle),
                 Ordering::AcqRel,
                 Ordering::Acquire,
-            )
-            .map(|_| ())
-            .map_err(State::phase)
+            ) {
+                Ok(_) => return Ok(was),
+                // Removed, or overtaken a moment ago.
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Granted, with that number, to Overrun. False where that grant has ended.
+    pub(crate) fn overtake(&self, number: u32) -> bool {
+        let seen = self.state.load(Ordering::Acquire);
+        let same = seen.grant == number || !stands(Step::OvertakeOneGrant);
+        seen.phase() == Phase::Granted
+            && same
+            && self
+                .state
+                .compare_exchange(
+                    seen,
+                    State::new(seen.grant, Phase::Overrun),
+                    Ordering::AcqRel,
+                    Ordering::Acquire,
+                )
+                .is_ok()
     }
 
     /// Anything to Removed. The phase that it was in.

@@ -37,7 +37,7 @@ use crate::error::{AddQueueError, SignalError, TransitionError};
 use crate::queue::{CELLS, Mode, QueueCell, QueueId, Word, stamp_increment};
 use crate::runtime::{Runtime, SignalKind};
 use crate::shared::{Aftermath, Shared, Start};
-use crate::sync::{Ordering, Step, lock, stands};
+use crate::sync::{Ordering, Step, stands};
 use crossbeam_epoch::Guard;
 use hsa_sys::hsa_signal_t;
 use std::ptr::NonNull;
@@ -63,6 +63,8 @@ pub(crate) struct Transitions {
     /// The signal for turning off, so that it can't fail.
     pub(crate) reserve: Option<hsa_signal_t>,
     pub(crate) closed: bool,
+    /// The last grace period of a shutdown, once it was begun: whether it has passed.
+    pub(crate) grace: Option<Arc<std::sync::atomic::AtomicBool>>,
 }
 
 /// What a transition did.
@@ -87,6 +89,7 @@ impl Transitions {
             current: None,
             reserve: None,
             closed: false,
+            grace: None,
         }
     }
 
@@ -97,19 +100,25 @@ impl Transitions {
     pub(crate) fn cells_made(&self) -> u32 {
         self.cells
     }
+
+    /// The queues that transitions stamp, with their stamps; some may be gone.
+    pub(crate) fn registered(&self) -> impl Iterator<Item = (QueueId, u64)> {
+        self.queues.iter().map(|q| (q.id, q.stamp))
+    }
 }
 
 impl<R: Runtime> Shared<R> {
     /// Dispatches and completions of all queues ever, and how many queues there are.
     pub(crate) fn totals(&self) -> (u64, u64, u64) {
-        let t = lock(&self.transitions);
-        let alive = t.queues.iter().filter_map(|q| self.registered(q));
         let mut totals = (
             self.counters.former_dispatches.get(),
             self.counters.former_completions.get(),
             0,
         );
-        for cell in alive {
+        let Some(t) = self.lock() else {
+            return totals;
+        };
+        for cell in t.queues.iter().filter_map(|q| self.living(q.id)) {
             let (dispatched, completed) = self.counts(cell);
             totals = (totals.0 + dispatched, totals.1 + completed, totals.2 + 1);
         }
@@ -125,23 +134,23 @@ impl<R: Runtime> Shared<R> {
         )
     }
 
-    /// The cell of a registered queue that is alive.
-    fn registered(&self, q: &Registered) -> Option<&QueueCell> {
-        let cell = self.slab.get(q.id.index())?;
-        cell.progress().is_live(q.id.generation()).then_some(cell)
+    /// The cell of a queue, if that is alive.
+    pub(crate) fn living(&self, id: QueueId) -> Option<&QueueCell> {
+        let cell = self.slab.get(id.index())?;
+        cell.progress().is_live(id.generation()).then_some(cell)
     }
 
     /// Takes the queues that are gone out of the registered ones.
-    fn sweep(&self, t: &mut Transitions) {
+    pub(crate) fn sweep(&self, t: &mut Transitions) {
         // Acquire: the deaths of those that are counted.
         if self.gone.swap(0, Ordering::Acquire) > 0 {
-            t.queues.retain(|q| self.registered(q).is_some());
+            t.queues.retain(|q| self.living(q.id).is_some());
         }
     }
 
     /// Takes a cell that nobody uses, or a new one.
     pub(crate) fn take_cell(&self) -> Result<(QueueId, &QueueCell), AddQueueError> {
-        let mut t = lock(&self.transitions);
+        let mut t = self.lock().ok_or(AddQueueError::ShutDown)?;
         if t.closed {
             return Err(AddQueueError::ShutDown);
         }
@@ -165,7 +174,9 @@ impl<R: Runtime> Shared<R> {
     /// the meantime: the queue is registered all the same, and has to be removed like any other,
     /// since its handler is there.
     pub(crate) fn register(&self, id: QueueId, cell: &QueueCell, holds: u32) -> bool {
-        let mut t = lock(&self.transitions);
+        let Some(mut t) = self.lock() else {
+            return false;
+        };
         cell.tags.provide();
         let stamp = self.start.count;
         cell.adopt(holds, stamp, t.epoch);
@@ -243,6 +254,8 @@ impl<R: Runtime> Shared<R> {
     pub(crate) fn stamp(&self, t: &mut Transitions, to: u32) -> bool {
         let increment = stamp_increment(t.epoch, to);
         let mut used = false;
+        // Relaxed: see `mode`.
+        self.epoch.store(to, Ordering::Relaxed);
         for q in &mut t.queues {
             let Some(cell) = self.slab.get(q.id.index()) else {
                 continue;
@@ -270,7 +283,7 @@ impl<R: Runtime> Shared<R> {
         let node = node_of(barrier);
         let mut counted = 0;
         for q in &t.queues {
-            let Some(cell) = self.registered(q) else {
+            let Some(cell) = self.living(q.id) else {
                 continue;
             };
             if let Some(old) = superseded {
@@ -311,13 +324,14 @@ impl<R: Runtime> Shared<R> {
             Mode::Enabled => 2,
             Mode::Disabled => 1,
         };
+        let _visit = self.visit().ok_or(TransitionError::ShutDown)?;
         let mut signals = Signals::new(self);
         loop {
             let mut after = Aftermath::new();
             // Before the lock: pinning may run what others have deferred.
             let guard = self.domain.pin();
             let done = {
-                let mut t = lock(&self.transitions);
+                let mut t = self.lock().ok_or(TransitionError::ShutDown)?;
                 self.try_change(&mut t, mode, wanted, &mut signals.spare, &guard, &mut after)
             };
             after.finish(guard, self);
@@ -363,8 +377,9 @@ impl<R: Runtime> Shared<R> {
 
     /// Arms a barrier over all queues. See [`BarrierSet::arm`](crate::BarrierSet::arm).
     ///
-    /// A barrier set is never shut down.
+    /// A barrier set is never shut down, but left in the child of a fork.
     pub(crate) fn arm(self: &Arc<Self>, on_end: OnEnd) -> Result<Arc<Barrier>, TransitionError> {
+        let _visit = self.visit().ok_or(TransitionError::ShutDown)?;
         let signal = self
             .create_signal(SignalKind::Barrier, 1)
             .map_err(TransitionError::Signal)?;
@@ -372,7 +387,7 @@ impl<R: Runtime> Shared<R> {
         // Before the lock: pinning may run what others have deferred.
         let guard = self.domain.pin();
         let (_, barrier) = {
-            let mut t = lock(&self.transitions);
+            let mut t = self.lock().ok_or(TransitionError::ShutDown)?;
             // The epoch stays even: a barrier alone serializes nothing.
             let to = t.epoch.wrapping_add(2);
             self.advance(&mut t, to, signal, Some(on_end), &guard, &mut after)

@@ -2,8 +2,9 @@
 
 use hsa_serializer::doc_runtime::Host;
 use hsa_serializer::{
-    AddQueueError, AqlPacket, BarrierSet, Domain, Handler, MAX_PACKETS, Misuse, QueueId, Report,
-    Runtime, Serializer, SignalKind, hsa_signal_t, hsa_status_t,
+    AddQueueError, AqlPacket, BarrierSet, DispatchError, Domain, Handler, MAX_PACKETS, Misuse,
+    OnMisuse, Queue, QueueId, Report, Runtime, Serializer, SignalKind, Stall, StallPolicy, Ticket,
+    hsa_signal_t, hsa_status_t,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -58,10 +59,10 @@ fn bare_set() -> BarrierSet<Bare> {
     BarrierSet::with(builder, Bare::default())
 }
 
-fn host_serializer() -> (Host, Serializer<Host>) {
+fn host_serializer(on_misuse: OnMisuse) -> (Host, Serializer<Host>) {
     let host = Host::default();
     let builder = Serializer::<Host>::builder().domain(Domain::new());
-    (host.clone(), builder.build(host))
+    (host.clone(), builder.on_misuse(on_misuse).build(host))
 }
 
 /// A transition counts a queue that everybody leaves at that moment: its barrier ends all the same,
@@ -164,17 +165,27 @@ fn barriers_that_end_at_once_tell_it_oldest_first() {
 
 #[test]
 fn misuse_is_reported_by_the_call_that_notices_it() {
-    let (host, s) = host_serializer();
-    let mut queue = s.add_queue().unwrap();
-    s.enable().unwrap();
-    let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
-    let ticket = queue.dispatch(&mut packets).unwrap().ticket;
-    s.complete(ticket).unwrap();
+    let not_granted = |on_misuse| {
+        let (host, s) = host_serializer(on_misuse);
+        let mut queue = s.add_queue().unwrap();
+        s.enable().unwrap();
+        let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
+        let ticket = queue.dispatch(&mut packets).unwrap().ticket;
+        s.complete(ticket).unwrap();
+        (host, s, queue)
+    };
+    let report = |queue: &Queue<Host>| Report::Misuse(Misuse::CompletionNotGranted(queue.id()));
+    // By default the same call lets everything through, and says so.
+    let (host, s, mut queue) = not_granted(OnMisuse::Release);
+    assert_eq!(host.reports(), [report(&queue), Report::Released]);
+    let refused = queue.dispatch(&mut [AqlPacket::INVALID; MAX_PACKETS]);
+    assert_eq!(refused.unwrap_err(), DispatchError::ShutDown);
+    drop((s, queue));
+    assert_eq!((host.live_signals(), host.reports().len()), (0, 2));
+
+    let (host, s, queue) = not_granted(OnMisuse::GoOn);
     let id = queue.id();
-    assert_eq!(
-        host.reports(),
-        [Report::Misuse(Misuse::CompletionNotGranted(id))]
-    );
+    assert_eq!(host.reports(), [report(&queue)]);
     let ready = host.ready_signal(id).unwrap();
     for _ in 0..2 {
         // A runtime that lets `ready` become -1 once more, though the queue waits already.
@@ -244,7 +255,7 @@ fn a_queue_that_shutdown_overtakes_goes_the_way_of_every_queue() {
 
 #[test]
 fn a_weak_handle_that_was_the_last_says_drop() {
-    let (host, s) = host_serializer();
+    let (host, s) = host_serializer(OnMisuse::Release);
     let queue = s.add_queue().unwrap();
     let (weak, id) = (s.downgrade(), queue.id());
     assert_eq!(weak.ready(id), Handler::Keep);
@@ -261,5 +272,108 @@ fn a_weak_handle_that_was_the_last_says_drop() {
     assert_eq!(weak.ready(id), Handler::Keep);
     *bare.0.goes.lock().unwrap() = Some(s);
     assert_eq!(weak.ready(id), Handler::Drop);
-    assert_eq!(bare.0.destroyed.load(Ordering::Relaxed), 2);
+    let destroyed = bare.0.destroyed.load(Ordering::Relaxed);
+    assert_eq!(destroyed, 3, "ready, block and escape");
+}
+
+const LONG: Duration = Duration::from_secs(10);
+
+/// One look at the beginning and one after a time that is too long for anything to stand still.
+fn look_twice(s: &Serializer<Host>, between: impl FnOnce()) -> Vec<Stall> {
+    let mut watch = s.watch_stalls(LONG, StallPolicy::Release);
+    assert_eq!(watch.check_stalls(Duration::ZERO), []);
+    between();
+    watch.check_stalls(LONG)
+}
+
+/// A queue that reaches its count drops out of what is waited for: that, too, is progress.
+#[test]
+fn a_barrier_with_a_completion_since_the_last_look_does_not_stand_still() {
+    let (_, s) = host_serializer(OnMisuse::Release);
+    let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
+    let mut queues = [(); 2].map(|()| s.add_queue().unwrap());
+    let [first, second] = queues
+        .each_mut()
+        .map(|queue| queue.dispatch(&mut packets).unwrap().ticket);
+    s.enable().unwrap();
+    let stalls = look_twice(&s, || _ = s.complete(first).unwrap());
+    assert_eq!(stalls, [], "a queue has completed what was waited for");
+    s.complete(second).unwrap();
+    assert_eq!(s.statistics().forced, 0);
+}
+
+/// A queue that has the token, and its kernel's ticket.
+fn holder(s: &Serializer<Host>) -> (Queue<Host>, Ticket) {
+    s.enable().unwrap();
+    let mut queue = s.add_queue().unwrap();
+    let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
+    let ticket = queue.dispatch(&mut packets).unwrap().ticket;
+    let ready = s.runtime().ready_signal(queue.id()).unwrap();
+    s.runtime().decrement(ready);
+    assert_eq!(s.ready(queue.id()), Handler::Keep);
+    assert_eq!(s.statistics().grants, 1);
+    (queue, ticket)
+}
+
+/// Nobody holds anybody back any more, so nothing is to be named, and no exclusiveness to be lost.
+#[test]
+fn nothing_stands_still_once_everything_was_let_through() {
+    let (_, s) = host_serializer(OnMisuse::Release);
+    let (queue, ticket) = holder(&s);
+    let end = || {
+        s.release_all();
+        s.complete(ticket).unwrap();
+    };
+    assert_eq!(look_twice(&s, end), []);
+    assert_eq!(s.statistics().overtaken, 0);
+    drop(queue);
+}
+
+/// Nothing that somebody would have to open is handed out any more, and nothing is said to have been
+/// opened.
+#[test]
+fn what_was_left_holds_nobody_back_and_lets_nobody_through() {
+    let (host, s) = host_serializer(OnMisuse::Release);
+    let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
+    let (mut queue, ticket) = holder(&s);
+    let mut other = s.add_queue().unwrap();
+    s.disable().unwrap();
+    let live = host.live_signals();
+    s.leave();
+    for queue in [&mut queue, &mut other] {
+        // Turned away, or as it is: but without a packet that waits.
+        let waits = queue.dispatch(&mut packets).map(|d| {
+            d.ticket.abandon();
+            d.packets
+        });
+        assert!(matches!(waits, Ok(0) | Err(_)), "{waits:?}");
+    }
+    assert_eq!(look_twice(&s, || s.release_all()), []);
+    let stats = s.statistics();
+    assert_eq!((stats.forced, stats.overtaken), (0, 0));
+    ticket.abandon();
+    drop((s, queue, other));
+    assert_eq!(host.live_signals(), live);
+}
+
+/// A marker's completion can't pass for that of a dispatch which the present barrier counts.
+#[test]
+fn a_marker_waits_for_the_barrier_of_its_epoch() {
+    let (host, s) = host_serializer(OnMisuse::Release);
+    let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
+    let (mut queue, mut other) = (s.add_queue().unwrap(), s.add_queue().unwrap());
+    let before = queue.dispatch(&mut packets).unwrap().ticket;
+    s.enable().unwrap();
+    other.dispatch(&mut packets).unwrap().ticket.abandon();
+    let waits_for = packets[0].dependencies();
+    let barrier = waits_for.unwrap()[0];
+    let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
+    let marker = queue.gap(&mut packets).unwrap();
+    assert_eq!(marker.packets, 2);
+    assert_eq!(packets[0].dependencies(), waits_for);
+    assert_eq!(host.value(barrier), Some(1));
+    s.complete(before).unwrap();
+    assert_eq!(host.value(barrier), Some(0));
+    s.complete(marker.ticket).unwrap();
+    assert_eq!(s.statistics().misuse, 0);
 }

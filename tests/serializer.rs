@@ -290,13 +290,22 @@ fn s63_a_transition_without_a_signal_does_not_happen() {
 fn s63_a_queue_without_a_signal_is_not_added() {
     let (host, s) = serializer();
     host.fail_creations(Some(Failure::NullHandle));
-    assert_eq!(
-        s.add_queue().unwrap_err(),
-        AddQueueError::Ready(SignalError::NullHandle)
-    );
+    let refused = |s: &Serializer<Host>| s.add_queue().unwrap_err();
+    let null = SignalError::NullHandle;
+    // The first queue comes with the escape signal.
+    assert_eq!(refused(&s), AddQueueError::Escape(null));
     assert_eq!(host.live_signals(), 0);
     host.fail_creations(None);
-    s.add_queue().unwrap();
+    let first = s.add_queue().unwrap();
+    assert_eq!(host.live_signals(), 3);
+    host.fail_creations(Some(Failure::NullHandle));
+    assert_eq!(refused(&s), AddQueueError::Ready(null));
+    assert_eq!(host.live_signals(), 3);
+    host.fail_creations(None);
+    let second = s.add_queue().unwrap();
+    assert_eq!(host.live_signals(), 5);
+    drop((first, second, s));
+    assert_eq!(host.live_signals(), 0);
 }
 
 #[test]
@@ -314,10 +323,11 @@ fn a_foreign_or_used_ticket_is_refused_and_comes_back() {
     assert_eq!(error.reason, CompleteErrorReason::Ahead);
     assert!(error.to_string().contains("queue 0"), "{error}");
     let _ = error.ticket.into_raw();
-    assert_eq!(
-        host.reports(),
-        [Report::Misuse(Misuse::CompletionAhead(queue.id()))]
-    );
+    let mut told = vec![
+        Report::Misuse(Misuse::CompletionAhead(queue.id())),
+        Report::Released,
+    ];
+    assert_eq!(host.reports(), told);
     for raw in [
         [0, 0],
         [u64::MAX, u64::MAX],
@@ -325,8 +335,11 @@ fn a_foreign_or_used_ticket_is_refused_and_comes_back() {
     ] {
         let error = s.complete(Ticket::from_raw(raw)).unwrap_err();
         assert_eq!(error.reason, CompleteErrorReason::Foreign);
+        let foreign = error.ticket.queue();
         let _ = error.ticket.into_raw();
+        told.push(Report::Misuse(Misuse::ForeignTicket(foreign)));
     }
+    assert_eq!(host.reports(), told, "let through once");
 }
 
 #[test]

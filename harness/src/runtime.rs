@@ -73,6 +73,7 @@ impl Runtime for SoftRuntime {
         match kind {
             SignalKind::Ready => self.signals.create_labelled(initial, Interrupt, "ready"),
             SignalKind::Block => self.signals.create_labelled(initial, GpuOnly, "block"),
+            SignalKind::Escape => self.signals.create_labelled(initial, GpuOnly, "escape"),
             _ => {
                 let n = self.barriers.fetch_add(1, Relaxed);
                 let label = format!("transition barrier {n}");

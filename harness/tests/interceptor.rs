@@ -123,8 +123,8 @@ fn s34_the_token_is_freed_after_the_profilers_last_packet() {
     let kernel = Kernel::lasting(10).id(1).completion(app).packet();
     first.submit(&[kernel]).unwrap();
     let kinds: Vec<_> = ring(&first).iter().map(AqlPacket::packet_type).collect();
-    use PacketType::{BarrierAnd, KernelDispatch, VendorSpecific};
-    let expected = [BarrierAnd, BarrierAnd, VendorSpecific, KernelDispatch];
+    use PacketType::{BarrierAnd, BarrierOr, KernelDispatch, VendorSpecific};
+    let expected = [BarrierOr, BarrierOr, VendorSpecific, KernelDispatch];
     assert_eq!(kinds[..4], expected.map(Some));
     assert_eq!(kinds[4..], [VendorSpecific, BarrierAnd].map(Some));
     let witness = gpu.gpu().clone();

@@ -7,8 +7,8 @@
 use hsa_serializer::hsa::hsa_sys::{
     Api, ApiTableVersion, HSA_AGENT_INFO_DEVICE, HSA_AMD_SIGNAL_AMD_GPU_ONLY, HSA_DEVICE_TYPE_GPU,
     HSA_SIGNAL_CONDITION_EQ, HsaApiTable, Tables, functions, hsa_agent_info_t, hsa_agent_t,
-    hsa_amd_signal_handler, hsa_device_type_t, hsa_signal_condition_t, hsa_signal_t,
-    hsa_signal_value_t, hsa_status_t,
+    hsa_amd_async_function_callback_t, hsa_amd_signal_handler, hsa_device_type_t,
+    hsa_signal_condition_t, hsa_signal_t, hsa_signal_value_t, hsa_status_t,
 };
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
@@ -56,6 +56,8 @@ pub(crate) struct State {
     free: Vec<u64>,
     /// All handlers that were ever registered: those of destroyed signals stay.
     pub(crate) handlers: Vec<Handler>,
+    /// Functions that its thread has to call once.
+    pub(crate) functions: Vec<(hsa_amd_async_function_callback_t, usize)>,
     /// How signals were made, those that were refused left out.
     pub(crate) made: Vec<Made>,
     /// What is refused, and with which status.
@@ -79,6 +81,7 @@ impl Hsa {
             signals: HashMap::new(),
             free: Vec::new(),
             handlers: Vec::new(),
+            functions: Vec::new(),
             made: Vec::new(),
             refused: HashMap::new(),
             device: Ok(HSA_DEVICE_TYPE_GPU),
@@ -99,6 +102,14 @@ impl Hsa {
     /// What a packet processor does to a completion signal.
     pub(crate) fn decrement(&self, signal: hsa_signal_t) {
         with(|hsa| hsa.signals.get_mut(&signal.handle).unwrap().0 -= 1);
+    }
+
+    /// What HSA's own thread does with the functions that it was given.
+    pub(crate) fn call_functions(&self) {
+        for (function, arg) in with(|hsa| std::mem::take(&mut hsa.functions)) {
+            // SAFETY: with the argument that came with it.
+            unsafe { function(ptr::without_provenance_mut(arg)) };
+        }
     }
 
     pub(crate) fn handler(&self, index: usize) -> Handler {
@@ -147,6 +158,9 @@ impl Hsa {
                 .unwrap();
             tables
                 .replace(functions::hsa_amd_signal_async_handler, async_handler)
+                .unwrap();
+            tables
+                .replace(functions::hsa_amd_async_function, async_function)
                 .unwrap();
         }
         Api::from_tables(&tables).unwrap()
@@ -342,4 +356,12 @@ unsafe extern "C" fn async_handler(
         });
         hsa_status_t::SUCCESS
     })
+}
+
+unsafe extern "C" fn async_function(
+    function: hsa_amd_async_function_callback_t,
+    arg: *mut c_void,
+) -> hsa_status_t {
+    with(|hsa| hsa.functions.push((function, arg.addr())));
+    hsa_status_t::SUCCESS
 }

@@ -8,12 +8,16 @@ use fake::{AGENT, Handler, Hsa, Made};
 use hsa_serializer::hsa::hsa_sys::{HSA_DEVICE_TYPE_CPU, hsa_device_type_t};
 use hsa_serializer::hsa::{HsaRuntime, HsaRuntimeError};
 use hsa_serializer::{
-    AddQueueError, AqlPacket, Builder, Domain, MAX_PACKETS, Queue, Report, Serializer, SignalError,
-    hsa_signal_t, hsa_status_t,
+    AddQueueError, AqlPacket, Builder, Domain, DrainError, MAX_PACKETS, Queue, Report, Serializer,
+    ShutdownError, SignalError, hsa_signal_t, hsa_status_t,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(20);
 
 /// Counts the bytes that are allocated.
 struct Counting;
@@ -80,10 +84,14 @@ fn signals_that_only_gpus_wait_for_take_no_event() {
     let hsa = Hsa::new();
     let serializer = serializer(&hsa);
     let queue = serializer.add_queue().unwrap();
-    assert_eq!(made(&hsa), [Made::ForAll, Made::GpuOnly]); // ready, block
+    // escape, ready, block
+    let of_a_queue = [Made::ForAll, Made::GpuOnly];
+    assert_eq!(made(&hsa), [&[Made::GpuOnly], &of_a_queue[..]].concat());
+    serializer.add_queue().unwrap();
+    assert_eq!(made(&hsa)[3..], of_a_queue, "one escape signal for all");
     serializer.enable().unwrap();
-    assert!(made(&hsa)[2..].iter().all(|how| *how == Made::GpuOnly));
-    assert!(made(&hsa).len() > 2);
+    assert!(made(&hsa)[5..].iter().all(|how| *how == Made::GpuOnly));
+    assert!(made(&hsa).len() > 5);
 
     let handler = hsa.handler(0);
     assert_eq!(hsa.value(handler.signal), 0);
@@ -97,11 +105,11 @@ fn where_a_kind_of_signal_is_refused_another_does() {
     let serializer = serializer(&hsa);
     hsa.with(|hsa| hsa.refused.insert(Made::GpuOnly, refusal));
     serializer.add_queue().unwrap();
-    assert_eq!(made(&hsa), [Made::ForAll, Made::ForAgent]);
+    assert_eq!(made(&hsa), [Made::ForAgent, Made::ForAll, Made::ForAgent]);
 
     hsa.with(|hsa| hsa.refused.insert(Made::ForAgent, refusal));
     serializer.add_queue().unwrap();
-    assert_eq!(made(&hsa)[2..], [Made::ForAll, Made::ForAll]);
+    assert_eq!(made(&hsa)[3..], [Made::ForAll, Made::ForAll]);
 
     let exhausted = hsa_status_t::ERROR_OUT_OF_RESOURCES;
     hsa.with(|hsa| hsa.refused.insert(Made::ForAll, exhausted));
@@ -143,6 +151,76 @@ fn a_kernel_is_granted_by_the_handler_and_gives_the_token_back() {
     assert_eq!(serializer.statistics().misuse, 0);
 }
 
+/// The runtime's thread is known before it has called any handler.
+#[test]
+fn s42_the_runtimes_thread_says_so_when_a_serializer_is_made() {
+    let hsa = Hsa::new();
+    let serializer = serializer(&hsa);
+    std::thread::scope(|scope| {
+        let refused = scope.spawn(|| {
+            assert_eq!(serializer.drain(Duration::ZERO), Ok(()));
+            hsa.call_functions();
+            serializer.drain(Duration::ZERO)
+        });
+        let refused = refused.join().unwrap();
+        assert_eq!(refused, Err(DrainError::OnHandlerThread));
+    });
+    assert_eq!(serializer.drain(Duration::ZERO), Ok(()), "this one is not");
+}
+
+/// SCENARIOS 42: what waits is refused on the runtime's thread, outside of our own handler, too.
+#[test]
+fn s42_who_has_called_a_handler_is_the_runtimes_thread() {
+    let hsa = Hsa::new();
+    let serializer = serializer(&hsa);
+    let queue = serializer.add_queue().unwrap();
+    let (id, handler) = (queue.id(), hsa.handler(0));
+    let at_once = Duration::ZERO;
+    std::thread::scope(|scope| {
+        let refused = scope.spawn(|| {
+            assert_eq!(serializer.drain(at_once), Ok(()), "nobody knows it yet");
+            assert!(handler.call());
+            let drained = serializer.drain(at_once);
+            (drained, serializer.finish_shutdown(at_once))
+        });
+        let (drained, finished) = refused.join().unwrap();
+        assert_eq!(drained, Err(DrainError::OnHandlerThread));
+        assert_eq!(finished, Err(ShutdownError::OnHandlerThread));
+    });
+    // The first phase was done, and here it can be finished: but for the handler's last call.
+    let Err(ShutdownError::TimedOut(remaining)) = serializer.finish_shutdown(at_once) else {
+        panic!("the handler has not said Drop");
+    };
+    assert_eq!(remaining.handlers, 1, "{remaining}");
+    std::thread::scope(|scope| scope.spawn(|| assert!(!handler.call())).join().unwrap());
+    serializer.finish_shutdown(LONG).unwrap();
+    assert!(hsa.with(|hsa| hsa.signals.is_empty()));
+    assert_eq!(serializer.queue_destroyed(id), Ok(()), "it was given up");
+}
+
+#[test]
+fn the_kill_switch_opens_what_is_queued_by_one_signal_for_the_gpu() {
+    let hsa = Hsa::new();
+    let serializer = serializer(&hsa);
+    serializer.enable().unwrap();
+    let mut queue = serializer.add_queue().unwrap();
+    let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
+    let dispatch = queue.dispatch(&mut packets).unwrap();
+    let escapes = packets[..dispatch.packets].iter().map(|packet| {
+        let [_, escape, ..] = packet.dependencies().expect("they wait");
+        escape
+    });
+    let escapes: Vec<_> = escapes.collect();
+    assert!(escapes.iter().all(|escape| *escape == escapes[0]));
+    let made = hsa.with(|hsa| hsa.signals[&escapes[0].handle]);
+    assert_eq!(made, (1, Made::GpuOnly));
+    serializer.release_all();
+    assert_eq!(hsa.value(escapes[0]), 0);
+    assert!(queue.dispatch(&mut packets).is_err());
+    serializer.complete(dispatch.ticket).unwrap();
+    assert_eq!(hsa.value(escapes[0]), 0, "it outlives the packets");
+}
+
 #[test]
 fn late_calls_go_and_touch_nothing() {
     let hsa = Hsa::new();
@@ -156,7 +234,7 @@ fn late_calls_go_and_touch_nothing() {
     drop(queue);
     assert!(!late.call());
     serializer.collect();
-    assert!(hsa.with(|hsa| hsa.signals.is_empty()));
+    assert_eq!(hsa.with(|hsa| hsa.signals.len()), 1, "the escape signal");
     // Its entry stayed, as in some versions, and its signal's block is another's by now.
     assert!(!late.call());
 

@@ -7,19 +7,20 @@
 //!
 //! Not here:
 //!
-//! | line | where it will be |
+//! | line | where it is, or will be |
 //! |---|---|
 //! | 10, 11, 12, 19 | requests, counted for each agent |
-//! | 17, 18, 70 | `drain` with a deadline |
-//! | 37, 71 | the second phase of shutting down |
-//! | 46 | a cooperative queue is the host's to count: the C ABI's tool |
-//! | 55 | attach and gap |
+//! | 17, 18, 37, 46, 55, 70, 71, 72, 77, 78, 80, stalls (DESIGN.md), and what a shutdown adds to others | `tests/lifecycle` |
 //! | 59 | contract: nothing here waits for any of several signals |
 //! | 62 | the tool: it is who writes packets into rings |
-//! | 72, 75, 77, 78, 80 | the C ABI: exit, unloading, the loader, signals of the system |
+//! | 75 | the C ABI: unloading |
 //! | 82 | the dependency's lower bound, in `Cargo.toml` |
 //! | 83 | a benchmark |
-//! | stalls (DESIGN.md) | their own policy, with what it releases |
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::{spy, stage};
 
 mod agents;
 mod late;
@@ -27,7 +28,5 @@ mod queues;
 mod rings;
 mod signals;
 mod soak;
-mod spy;
-mod stage;
 mod token;
 mod transitions;

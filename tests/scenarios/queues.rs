@@ -249,10 +249,8 @@ fn s47_destroying_a_queue_after_the_end_is_a_success_and_does_nothing() {
         v.idle();
         let id = v.rig().id_of(&q0).unwrap();
         v.rig().destroy_queue(&q0).unwrap();
-        assert!(
-            serializer.queue_destroyed(id).is_err(),
-            "it is gone already"
-        );
+        // It is gone already, and nobody is to blame: a shutdown gives queues up by itself.
+        assert_eq!(serializer.queue_destroyed(id), Ok(()));
         assert!(v.rig().destroy_queue(&q0).is_err());
         drop(serializer);
         assert_eq!(v.load(done), 0);

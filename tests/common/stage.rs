@@ -1,9 +1,9 @@
 //! What the scenarios share: an emulated machine, in virtual time or on threads, with a profiler on
 //! each agent, and an end that checks what every scenario has to leave behind: nothing.
 
-use crate::spy::{Hooked, Seat, Spy};
-use harness::{Instrument, Profiler};
-use hsa_serializer::{Domain, Serializer, Statistics};
+use super::spy::{Hooked, Seat, Spy};
+use harness::{Instrument, Profiler, SoftRuntime};
+use hsa_serializer::{OnMisuse, QueueId, Report, Serializer, Statistics};
 use hsa_sys::hsa_signal_t;
 use softgpu::{
     Config, Gpu, Kernel, KernelStats, Queue, QueueConfig, SignalKind, SignalStats, Stuck,
@@ -23,9 +23,17 @@ pub(crate) const SEEDS: std::ops::Range<u64> = 0..40;
 const STEPS: u64 = 20_000_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) fn make(runtime: harness::SoftRuntime) -> Hooked {
-    let builder = Serializer::<Spy>::builder().domain(Domain::new());
-    Hooked::new(builder.build(Spy::new(runtime)))
+pub(crate) fn make(runtime: SoftRuntime) -> Hooked {
+    Hooked::new(Spy::new(runtime), OnMisuse::Release)
+}
+
+/// What a scenario's end may show, beside nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Expect {
+    /// The host has broken the contract so often.
+    pub(crate) misuse: u64,
+    /// Exclusiveness was given up: kernels ran side by side.
+    pub(crate) overlaps: bool,
 }
 
 /// A machine's handle, its profilers and the application's own signals.
@@ -36,12 +44,16 @@ pub(crate) struct Rigs {
 }
 
 impl Rigs {
-    fn new(gpu: &Gpu, instrument: Option<Instrument>) -> Self {
+    fn new(
+        gpu: &Gpu,
+        make: impl Fn(SoftRuntime) -> Hooked,
+        instrument: Option<Instrument>,
+    ) -> Self {
         let mut instrument = instrument;
         let rigs = gpu.agents().iter().map(|agent| {
             Arc::new(match instrument.take() {
-                Some(instrument) => Profiler::instrumented(gpu, *agent, make, instrument),
-                None => Profiler::new(gpu, *agent, make),
+                Some(instrument) => Profiler::instrumented(gpu, *agent, &make, instrument),
+                None => Profiler::new(gpu, *agent, &make),
             })
         });
         Self {
@@ -99,6 +111,33 @@ impl Rigs {
         seat(self.rig(), queue)
     }
 
+    pub(crate) fn serializer(&self) -> &Serializer<Spy> {
+        self.rig().serializer().inner()
+    }
+
+    pub(crate) fn spy(&self) -> &Spy {
+        self.rig().serializer().spy()
+    }
+
+    pub(crate) fn id(&self, queue: &Queue) -> QueueId {
+        self.rig().id_of(queue).unwrap()
+    }
+
+    fn violations(&self) -> softgpu::Counts {
+        self.gpu.witness().counts()
+    }
+
+    /// How often kernels ran side by side that should not have.
+    pub(crate) fn overlaps(&self) -> u64 {
+        let seen = self.violations();
+        seen.overlaps + seen.mode_overlaps + seen.old_after_new
+    }
+
+    /// Violations that no loss of exclusiveness explains.
+    fn unsafe_violations(&self) -> u64 {
+        self.violations().total() - self.overlaps()
+    }
+
     /// Destroys every queue, each by its agent's profiler.
     fn destroy_queues(&self) {
         for queue in self.gpu.queues() {
@@ -108,7 +147,7 @@ impl Rigs {
     }
 
     /// Checks what must hold when every queue is gone and nothing is pending.
-    fn check(&self, misuse: u64) -> End {
+    fn check(&self, expect: Expect) -> End {
         let mut end = End {
             signals: self.gpu.signals().stats(),
             kernels: self.gpu.witness().kernels(self.gpu.agent(0)),
@@ -128,11 +167,21 @@ impl Rigs {
             assert_eq!(stats.queues, 0, "{stats:?}");
             assert_eq!(stats.barriers_live, 0, "{stats:?}");
             assert_eq!(stats.barriers, stats.reclaimed, "{stats:?}");
-            assert_eq!(stats.misuse, misuse, "{stats:?}");
-            assert_eq!(rig.reports().list().len() as u64, misuse);
+            assert_eq!(stats.misuse, expect.misuse, "{stats:?}");
+            let mut reports = rig.reports().list();
+            // Misuse is followed by one more, of what was done about it.
+            let released = reports.iter().position(|r| *r == Report::Released);
+            let released = released.map(|place| reports.remove(place));
+            assert_eq!(released.is_some(), expect.misuse > 0);
+            assert_eq!(reports.len() as u64, expect.misuse);
+            let late = rig.serializer().spy().record().late();
+            assert!(late.is_empty(), "called after the end: {late:?}");
             end.stats.push(stats);
         }
-        self.gpu.witness().assert_clean();
+        if !expect.overlaps {
+            self.gpu.witness().assert_clean();
+        }
+        assert_eq!(self.unsafe_violations(), 0, "{:?}", self.violations());
         for signal in std::mem::take(&mut *self.signals.lock().unwrap()) {
             self.gpu.signals().destroy(signal).unwrap();
         }
@@ -191,13 +240,20 @@ impl Virtual {
 
     pub(crate) fn with(config: Config) -> Self {
         let gpu = VirtualGpu::new(config);
-        let rigs = Rigs::new(gpu.gpu(), None);
+        let rigs = Rigs::new(gpu.gpu(), make, None);
         Self { gpu, rigs }
     }
 
     pub(crate) fn instrumented(seed: u64, instrument: Instrument) -> Self {
         let gpu = VirtualGpu::new(Config::seed(seed));
-        let rigs = Rigs::new(gpu.gpu(), Some(instrument));
+        let rigs = Rigs::new(gpu.gpu(), make, Some(instrument));
+        Self { gpu, rigs }
+    }
+
+    /// With serializers that `make` makes.
+    pub(crate) fn made(seed: u64, make: impl Fn(SoftRuntime) -> Hooked) -> Self {
+        let gpu = VirtualGpu::new(Config::seed(seed));
+        let rigs = Rigs::new(gpu.gpu(), make, None);
         Self { gpu, rigs }
     }
 
@@ -209,9 +265,14 @@ impl Virtual {
         self.gpu.draw(n)
     }
 
+    /// One step; false if nothing can happen.
+    pub(crate) fn step(&mut self) -> bool {
+        self.gpu.step().is_some()
+    }
+
     pub(crate) fn steps(&mut self, n: u64) {
         for _ in 0..n {
-            if self.gpu.step().is_none() {
+            if !self.step() {
                 return;
             }
         }
@@ -241,14 +302,19 @@ impl Virtual {
 
     /// The application lets go of its queues; everything ends.
     pub(crate) fn finish<Q>(self, queues: Q) -> End {
-        self.finish_with(0, queues)
+        self.finish_as(Expect::default(), queues)
     }
 
     /// The end of a scenario whose host has broken the contract so often.
-    pub(crate) fn finish_with<Q>(mut self, misuse: u64, queues: Q) -> End {
+    pub(crate) fn finish_with<Q>(self, misuse: u64, queues: Q) -> End {
+        let overlaps = false;
+        self.finish_as(Expect { misuse, overlaps }, queues)
+    }
+
+    pub(crate) fn finish_as<Q>(mut self, expect: Expect, queues: Q) -> End {
         self.destroy_queues();
         self.idle();
-        let end = self.rigs.check(misuse);
+        let end = self.rigs.check(expect);
         let gpu = self.gpu.gpu().clone();
         drop((self, queues));
         leaves_no_signal(&gpu);
@@ -307,7 +373,7 @@ impl Deref for Threaded {
 impl Threaded {
     pub(crate) fn new(config: Config) -> Self {
         let gpu = ThreadedGpu::new(config);
-        let rigs = Rigs::new(gpu.gpu(), None);
+        let rigs = Rigs::new(gpu.gpu(), make, None);
         PROBE.with_borrow(|probe| {
             if let Some(probe) = probe {
                 *probe.lock().unwrap() = Some(gpu.gpu().clone());
@@ -335,9 +401,13 @@ impl Threaded {
 
     /// The application lets go of its queues; everything ends.
     pub(crate) fn finish<Q>(self, queues: Q) -> End {
+        self.finish_as(Expect::default(), queues)
+    }
+
+    pub(crate) fn finish_as<Q>(self, expect: Expect, queues: Q) -> End {
         self.destroy_queues();
         self.idle();
-        let end = self.rigs.check(0);
+        let end = self.rigs.check(expect);
         let gpu = self.gpu.gpu().clone();
         self.gpu.finish();
         drop((self.rigs, queues));
