@@ -1,4 +1,4 @@
-//! A runtime of eight signals, and the packets that refer to them.
+//! A runtime of nine signals, and the packets that refer to them.
 //!
 //! Values are loom's atomics, so every order of two accesses to one signal is explored. What is
 //! only for checking (is it alive, who refers to it) is in a table of the standard library's, which
@@ -9,9 +9,10 @@
 
 use hsa_serializer::{AqlPacket, QueueId, Report, Runtime, SignalKind, hsa_signal_t, hsa_status_t};
 use loom::sync::atomic::{AtomicI64, Ordering};
+use loom::thread::ThreadId;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-const SIGNALS: usize = 8;
+const SIGNALS: usize = 9;
 
 /// The runtime. Clones are the same one.
 #[derive(Clone, Debug)]
@@ -28,8 +29,23 @@ struct Table {
     slots: [Slot; SIGNALS],
     /// Given out again last in, first out, as HSA does.
     free: Vec<usize>,
+    /// Queues whose `ready` signal has a handler.
+    watched: Vec<(QueueId, hsa_signal_t)>,
     made: usize,
+    /// Who may not call any more.
+    over: Over,
+    /// The host does what it should not, and is told.
+    misused: bool,
     breach: Option<String>,
+}
+
+/// For whom the runtime is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Over {
+    #[default]
+    Nobody,
+    Thread(ThreadId),
+    Everybody,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,12 +58,26 @@ struct Slot {
     packets: u32,
 }
 
-/// A barrier packet that was written to a queue.
+/// A barrier packet that was written to a queue. It waits for its signal, or for the escape signal
+/// where there is one.
 #[derive(Debug)]
 pub struct Packet {
+    signal: Reference,
+    escape: Option<Reference>,
+    counts_down: bool,
+}
+
+/// A packet's reference to a signal.
+#[derive(Clone, Copy, Debug)]
+struct Reference {
     slot: usize,
     life: u32,
-    counts_down: bool,
+}
+
+impl Packet {
+    fn references(&self) -> impl Iterator<Item = Reference> {
+        std::iter::once(self.signal).chain(self.escape)
+    }
 }
 
 fn slot(signal: hsa_signal_t) -> usize {
@@ -97,12 +127,20 @@ impl Sim {
         self.0.values[slot(signal)].fetch_add(0, Ordering::AcqRel)
     }
 
-    /// Writes a barrier packet to a queue: it refers to its signal until it is run or lost.
+    /// Writes a barrier packet to a queue: it refers to its signals until it is run or lost.
     ///
     /// # Panics
     /// If it is not a barrier packet.
     pub fn write(&self, packet: &AqlPacket) -> Packet {
-        let signal = packet.dependencies().expect("a barrier packet")[0];
+        let [signal, escape, ..] = packet.dependencies().expect("a barrier packet");
+        Packet {
+            signal: self.refer(signal),
+            escape: (!escape.is_null()).then(|| self.refer(escape)),
+            counts_down: !packet.completion_signal().is_null(),
+        }
+    }
+
+    fn refer(&self, signal: hsa_signal_t) -> Reference {
         let slot = slot(signal);
         let mut table = self.table();
         let entry = &mut table.slots[slot];
@@ -110,24 +148,21 @@ impl Sim {
         let (life, alive) = (entry.life, entry.alive);
         drop(table);
         self.expect(alive, "a packet was handed out for a destroyed signal");
-        Packet {
-            slot,
-            life,
-            counts_down: !packet.completion_signal().is_null(),
-        }
+        Reference { slot, life }
     }
 
-    /// Whether the packet processor can run it.
+    /// Whether the packet processor can run it: one of its signals is 0.
     #[must_use]
     pub fn can_run(&self, packet: &Packet) -> bool {
-        self.0.values[packet.slot].fetch_add(0, Ordering::AcqRel) == 0
+        let is_met = |r: Reference| self.0.values[r.slot].fetch_add(0, Ordering::AcqRel) == 0;
+        packet.references().any(is_met)
     }
 
     /// The packet processor runs it.
     pub fn run(&self, packet: Packet) {
         self.expect(self.can_run(&packet), "a packet waits for ever");
         if packet.counts_down {
-            self.0.values[packet.slot].fetch_sub(1, Ordering::AcqRel);
+            self.0.values[packet.signal.slot].fetch_sub(1, Ordering::AcqRel);
         }
         self.lose(packet);
     }
@@ -135,11 +170,60 @@ impl Sim {
     /// The packet's queue was destroyed with it.
     pub fn lose(&self, packet: Packet) {
         let mut table = self.table();
-        let entry = &mut table.slots[packet.slot];
-        entry.packets -= 1;
-        let same = entry.life == packet.life;
+        let mut same = true;
+        for Reference { slot, life } in packet.references() {
+            let entry = &mut table.slots[slot];
+            entry.packets -= 1;
+            same &= entry.life == life;
+        }
         drop(table);
         self.expect(same, "a signal was destroyed under an unexecuted packet");
+    }
+
+    /// This model's host does what it should not: what it is told is no breach.
+    pub fn is_misused(&self) {
+        self.table().misused = true;
+    }
+
+    /// A queue whose handler the runtime has to call: its `ready` signal is -1.
+    #[must_use]
+    pub fn fired(&self) -> Option<QueueId> {
+        let watched = self.table().watched.clone();
+        let mut fired = watched.into_iter().filter(|(_, s)| self.value(*s) == -1);
+        fired.next().map(|(id, _)| id)
+    }
+
+    /// That queue's handler said Drop.
+    pub fn unwatch(&self, queue: QueueId) {
+        self.table().watched.retain(|(id, _)| *id != queue);
+    }
+
+    /// The runtime is over: who calls it from now on, or is in a call, breaches that.
+    pub fn is_over(&self) {
+        self.end(Over::Everybody);
+    }
+
+    /// The runtime is over for this thread, while others may be in a call.
+    pub fn is_over_for_me(&self) {
+        self.end(Over::Thread(loom::thread::current().id()));
+    }
+
+    fn end(&self, over: Over) {
+        self.table().over = over;
+        // For loom to see that the order against every call matters.
+        for value in &self.0.values {
+            value.fetch_add(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Called by each of the runtime's functions after its step that loom sees.
+    fn called(&self) {
+        let over = match self.table().over {
+            Over::Nobody => false,
+            Over::Thread(id) => id == loom::thread::current().id(),
+            Over::Everybody => true,
+        };
+        self.expect(!over, "the runtime was called after its end");
     }
 
     /// The end of a model: nothing was breached, every signal is destroyed, and the serializer's
@@ -150,6 +234,14 @@ impl Sim {
     pub fn finish(self) {
         let alive = self.table().slots.iter().filter(|s| s.alive).count();
         self.expect(alive == 0, "a signal was left");
+        self.finish_left();
+    }
+
+    /// The same where signals may be left.
+    ///
+    /// # Panics
+    /// As for [`finish`](Self::finish).
+    pub fn finish_left(self) {
         self.expect(Arc::strong_count(&self.0) == 1, "the shared state was left");
         self.raise();
     }
@@ -175,6 +267,7 @@ impl Runtime for Sim {
         entry.life += 1;
         drop(table);
         self.0.values[slot].swap(initial, Ordering::Relaxed);
+        self.called();
         Ok(hsa_signal_t {
             handle: slot as u64 + 1,
         })
@@ -184,6 +277,7 @@ impl Runtime for Sim {
         let slot = slot(signal);
         // Changes nothing: it is there for loom to see that the order against stores matters.
         self.0.values[slot].fetch_add(0, Ordering::Relaxed);
+        self.called();
         let mut table = self.table();
         let entry = &mut table.slots[slot];
         let (alive, packets) = (entry.alive, entry.packets);
@@ -201,6 +295,7 @@ impl Runtime for Sim {
     fn store(&self, signal: hsa_signal_t, value: i64) {
         let slot = slot(signal);
         let before = self.0.values[slot].swap(value, Ordering::Release);
+        self.called();
         let entry = self.table().slots[slot];
         self.expect(entry.alive, "a destroyed signal was stored to");
         self.expect(!entry.barrier || before == 1, "a barrier was cleared twice");
@@ -211,16 +306,21 @@ impl Runtime for Sim {
         let seen = self.0.values[slot]
             .compare_exchange(expected, desired, Ordering::AcqRel, Ordering::Acquire)
             .unwrap_or_else(|seen| seen);
+        self.called();
         let alive = self.table().slots[slot].alive;
         self.expect(alive, "a destroyed signal was read");
         seen
     }
 
-    fn watch_ready(&self, _: hsa_signal_t, _: QueueId) -> Result<(), hsa_status_t> {
+    fn watch_ready(&self, ready: hsa_signal_t, id: QueueId) -> Result<(), hsa_status_t> {
+        self.called();
+        self.table().watched.push((id, ready));
         Ok(())
     }
 
     fn report(&self, report: Report) {
-        self.breach(format!("reported: {report}"));
+        if !self.table().misused {
+            self.breach(format!("reported: {report}"));
+        }
     }
 }

@@ -1,9 +1,9 @@
-//! A serializer with its mode enabled, and what a packet processor and a handler do to it.
+//! A serializer, and what a packet processor and a handler do to it.
 
 use hsa_serializer::{AqlPacket, Domain, Handler, MAX_PACKETS, Queue, QueueId, Serializer, Ticket};
 use loom_tests::{Packet, Sim, drain};
 
-/// A serializer over a domain and a runtime of its own, enabled.
+/// A serializer over a domain and a runtime of its own.
 pub(crate) struct Agent {
     pub(crate) sim: Sim,
     pub(crate) domain: Domain,
@@ -20,11 +20,17 @@ pub(crate) struct Kernel {
 }
 
 impl Agent {
+    /// Enabled.
     pub(crate) fn new() -> Self {
+        let agent = Self::disabled();
+        agent.serializer.enable().expect("a signal");
+        agent
+    }
+
+    pub(crate) fn disabled() -> Self {
         let (sim, domain) = (Sim::new(), Domain::new());
         let builder = Serializer::<Sim>::builder().domain(domain.clone());
         let serializer = builder.build(sim.clone());
-        serializer.enable().expect("a signal");
         Self {
             sim,
             domain,

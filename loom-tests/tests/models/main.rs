@@ -7,11 +7,57 @@ mod clear_against_removed_tag;
 #[cfg(hsa_serializer_loom)]
 mod completions_against_arming;
 #[cfg(hsa_serializer_loom)]
+mod cut_against_completion;
+#[cfg(hsa_serializer_loom)]
+mod cut_against_dispatch;
+#[cfg(hsa_serializer_loom)]
 mod dispatch_against_transition;
 #[cfg(hsa_serializer_loom)]
 mod due_of_two_publishers;
 #[cfg(hsa_serializer_loom)]
+mod ending;
+#[cfg(hsa_serializer_loom)]
+mod finish_against_add_queue;
+#[cfg(hsa_serializer_loom)]
+mod finish_against_completion;
+#[cfg(hsa_serializer_loom)]
+mod finish_against_dispatch;
+#[cfg(hsa_serializer_loom)]
+mod finish_against_enable;
+#[cfg(hsa_serializer_loom)]
+mod finish_against_ready;
+#[cfg(hsa_serializer_loom)]
+mod finish_against_release;
+#[cfg(hsa_serializer_loom)]
+mod force_against_clearing;
+#[cfg(hsa_serializer_loom)]
+mod force_older_first;
+#[cfg(hsa_serializer_loom)]
+mod gap_against_completion;
+#[cfg(hsa_serializer_loom)]
+mod gap_against_dispatch;
+#[cfg(hsa_serializer_loom)]
+mod leave_against_reclaim;
+#[cfg(hsa_serializer_loom)]
+mod overtake_against_completion;
+#[cfg(hsa_serializer_loom)]
+mod overtake_against_removal;
+#[cfg(hsa_serializer_loom)]
+mod overtake_of_an_old_grant;
+#[cfg(hsa_serializer_loom)]
 mod ready_against_complete;
+#[cfg(hsa_serializer_loom)]
+mod release_against_completion;
+#[cfg(hsa_serializer_loom)]
+mod release_against_dispatch;
+#[cfg(hsa_serializer_loom)]
+mod release_against_ready;
+#[cfg(hsa_serializer_loom)]
+mod release_against_removal;
+#[cfg(hsa_serializer_loom)]
+mod release_against_transition_packet;
+#[cfg(hsa_serializer_loom)]
+mod removal_after_release;
 #[cfg(hsa_serializer_loom)]
 mod removal_against_dispatch;
 #[cfg(hsa_serializer_loom)]
@@ -32,6 +78,8 @@ mod superseded_against_dispatch;
 mod superseded_against_removal;
 #[cfg(hsa_serializer_loom)]
 mod tag_against_retirement;
+#[cfg(hsa_serializer_loom)]
+mod two_finishers;
 #[cfg(hsa_serializer_loom)]
 mod two_readies;
 #[cfg(hsa_serializer_loom)]
@@ -56,6 +104,29 @@ fn main() -> std::process::ExitCode {
         &repeated_callback::MODEL,
         &removal_of_waiting::MODEL,
         &removal_of_granted::MODEL,
+        &overtake_against_completion::MODEL,
+        &overtake_of_an_old_grant::MODEL,
+        &overtake_against_removal::MODEL,
+        &release_against_dispatch::MODEL,
+        &release_against_ready::MODEL,
+        &release_against_completion::MODEL,
+        &release_against_transition_packet::MODEL,
+        &release_against_removal::MODEL,
+        &removal_after_release::MODEL,
+        &finish_against_completion::MODEL,
+        &finish_against_release::MODEL,
+        &finish_against_add_queue::MODEL,
+        &finish_against_enable::MODEL,
+        &two_finishers::MODEL,
+        &leave_against_reclaim::MODEL,
+        &force_against_clearing::MODEL,
+        &force_older_first::MODEL,
+        &gap_against_dispatch::MODEL,
+        &gap_against_completion::MODEL,
+        &cut_against_dispatch::MODEL,
+        &cut_against_completion::MODEL,
+        &finish_against_ready::MODEL,
+        &finish_against_dispatch::MODEL,
     ])
 }
 

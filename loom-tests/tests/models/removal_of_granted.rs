@@ -37,5 +37,8 @@ pub(crate) static MODEL: Model = Model {
     bound: 3,
     quick: 2,
     run,
-    controls: &[(Step::FinishByExchange, "given back too often")],
+    controls: &[
+        (Step::FinishByExchange, "given back too often"),
+        (Step::DeferSignals, "a destroyed signal was read"),
+    ],
 };

@@ -2,7 +2,9 @@
 //!
 //! What it fears: the removal releases a token that its queue did not hold, and two queues run at
 //! once; or the granter grants to the queue that goes, and nobody else is. What holds it: the
-//! removal learns by one swap what its queue was doing, and releases only what was granted.
+//! removal learns by one swap what its queue was doing, and releases only what was granted. And the
+//! granter may be about to store to the `block` signal of the queue that goes: what holds that is that
+//! a queue's signals are destroyed by deferred functions, which wait for the granter's pin.
 
 use crate::agent::Agent;
 use hsa_serializer::Step;
@@ -41,5 +43,8 @@ pub(crate) static MODEL: Model = Model {
     bound: 3,
     quick: 2,
     run,
-    controls: &[(Step::ReleaseOnlyIfGranted, "a granter found no ready queue")],
+    controls: &[
+        (Step::ReleaseOnlyIfGranted, "a granter found no ready queue"),
+        (Step::DeferSignals, "a destroyed signal was stored to"),
+    ],
 };
