@@ -33,6 +33,10 @@ struct State {
     ended: Vec<Ticket>,
     /// Handlers that are in a call, and threads that may still dispatch or toggle.
     busy: usize,
+    /// Kernels may overlap: the host has let them.
+    shared: bool,
+    /// The runtime may not be called any more.
+    over: bool,
     breach: Option<String>,
 }
 
@@ -49,7 +53,8 @@ struct HardwareQueue {
 #[derive(Debug)]
 enum Packet {
     Barrier {
-        waits_for: Reference,
+        /// It waits for one of the two, the second of which is the escape signal.
+        waits_for: [Reference; 2],
         counts_down: bool,
     },
     Kernel(Kernel),
@@ -93,6 +98,26 @@ impl Gpu {
         self.state()
     }
 
+    /// The same for a call of the runtime's.
+    fn called(&self) -> MutexGuard<'_, State> {
+        let mut state = self.cross();
+        if state.over {
+            let what = "the runtime was called after its end";
+            state.breach.get_or_insert(what.into());
+        }
+        state
+    }
+
+    /// From now on kernels may run side by side.
+    pub(crate) fn gives_up_exclusiveness(&self) {
+        self.state().shared = true;
+    }
+
+    /// From now on nobody may call the runtime, nor be in a call.
+    pub(crate) fn is_over(&self) {
+        self.state().over = true;
+    }
+
     /// Records a breach; the first one counts.
     pub(crate) fn breach(&self, what: impl Into<String>) {
         self.state().breach.get_or_insert(what.into());
@@ -120,8 +145,8 @@ impl Gpu {
             return;
         };
         for packet in injected {
-            let signal = packet.dependencies().expect("a barrier packet")[0];
-            match state.signals.refer(signal) {
+            let [signal, escape, ..] = packet.dependencies().expect("a barrier packet");
+            match state.signals.refer([signal, escape]) {
                 Ok(waits_for) => queue.packets.push_back(Packet::Barrier {
                     waits_for,
                     counts_down: !packet.completion_signal().is_null(),
@@ -269,7 +294,7 @@ impl State {
                     counts_down,
                 }) => {
                     // The gates have the barrier bit, the transition packet has not.
-                    self.signals.peek(*waits_for) == 0 && (!counts_down || queue.running.is_empty())
+                    self.signals.is_met(*waits_for) && (!counts_down || queue.running.is_empty())
                 }
                 Some(Packet::Kernel(k)) => !k.serialized || queue.running.is_empty(),
             };
@@ -294,7 +319,8 @@ impl State {
                     counts_down,
                 }) => self.signals.let_go(waits_for, counts_down),
                 Some(Packet::Kernel(kernel)) => {
-                    let mut beside = self.queues.iter().flat_map(|q| &q.running);
+                    let queues = self.queues.iter().filter(|_| !self.shared);
+                    let mut beside = queues.flat_map(|q| &q.running);
                     let overlap = beside.try_for_each(|other| {
                         if other.epoch != kernel.epoch {
                             Err("a kernel of a new mode overlaps one of the old")
@@ -314,11 +340,11 @@ impl State {
 
 impl Runtime for Gpu {
     fn create_signal(&self, _: SignalKind, initial: i64) -> Result<hsa_signal_t, hsa_status_t> {
-        Ok(self.cross().signals.create(initial))
+        Ok(self.called().signals.create(initial))
     }
 
     fn destroy_signal(&self, signal: hsa_signal_t) -> Result<(), hsa_status_t> {
-        let done = self.cross().signals.destroy(signal);
+        let done = self.called().signals.destroy(signal);
         if let Err(what) = done {
             self.breach(what);
         }
@@ -326,14 +352,14 @@ impl Runtime for Gpu {
     }
 
     fn store(&self, signal: hsa_signal_t, value: i64) {
-        let done = self.cross().signals.value(signal).map(|v| *v = value);
+        let done = self.called().signals.value(signal).map(|v| *v = value);
         if let Err(what) = done {
             self.breach(what);
         }
     }
 
     fn compare_exchange(&self, signal: hsa_signal_t, expected: i64, desired: i64) -> i64 {
-        let seen = self.cross().signals.value(signal).map(|value| {
+        let seen = self.called().signals.value(signal).map(|value| {
             let seen = *value;
             if seen == expected {
                 *value = desired;
@@ -347,7 +373,7 @@ impl Runtime for Gpu {
     }
 
     fn watch_ready(&self, ready: hsa_signal_t, id: QueueId) -> Result<(), hsa_status_t> {
-        self.cross().queues.push(HardwareQueue {
+        self.called().queues.push(HardwareQueue {
             id,
             packets: VecDeque::new(),
             running: Vec::new(),

@@ -1,10 +1,18 @@
-//! One schedule: applications, a toggler, the packet processors and two handler threads.
+//! One schedule: applications, a host that toggles, the packet processors and two handler threads.
 
 use crate::gpu::{Event, Gpu};
-use hsa_serializer::{AqlPacket, Domain, Handler, MAX_PACKETS, Queue, Serializer, Statistics};
+use hsa_serializer::{
+    AqlPacket, DispatchError, Domain, Handler, MAX_PACKETS, Queue, Serializer, StallPolicy,
+    Statistics,
+};
+use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread::{self, JoinHandle};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Attempts to finish a shutdown, everything having completed, after which it is taken for endless.
+const ATTEMPTS: usize = 1_000;
 
 /// What happens in one schedule.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +23,13 @@ pub struct Process {
     pub before: usize,
     /// Kernels that each application dispatches.
     pub dispatches: usize,
-    /// Transitions, by a thread of their own.
+    /// Transitions, by the host's thread.
     pub toggles: usize,
+    /// How often the host then takes what stands in the way for a stall, and releases it.
+    pub stalls: usize,
+    /// The host then lets everything through, or does not, and shuts down while applications
+    /// dispatch. Otherwise every queue is destroyed at the end.
+    pub shuts_down: bool,
     /// Whether kernels are serialized at the start.
     pub enabled: bool,
     /// The first application destroys its queue after its dispatches and goes on, as often, with
@@ -26,14 +39,11 @@ pub struct Process {
 
 fn dispatch(gpu: &Gpu, queue: &mut Queue<Gpu>) {
     let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
-    let d = queue.dispatch(&mut packets).expect("the queue is alive");
-    gpu.submit(&packets[..d.packets], d.ticket, d.serialized);
-}
-
-fn destroy(gpu: &Gpu, serializer: &Serializer<Gpu>, queue: Queue<Gpu>) {
-    gpu.destroy_queue(queue.id());
-    if serializer.queue_destroyed(queue.id()).is_err() {
-        gpu.breach("a live queue is unknown");
+    match queue.dispatch(&mut packets) {
+        Ok(d) => gpu.submit(&packets[..d.packets], d.ticket, d.serialized),
+        // It is passed on as it is, and is nobody's business here.
+        Err(DispatchError::ShutDown) => {}
+        Err(e) => gpu.breach(e.to_string()),
     }
 }
 
@@ -105,8 +115,8 @@ impl Process {
                 })
             })
             .collect();
-        self.toggle(&gpu, &serializer);
-        let queues: Vec<_> = applications.into_iter().map(join).collect();
+        self.host(&gpu, &serializer);
+        let queues: Vec<_> = applications.into_iter().flat_map(join).collect();
         while !gpu.is_breached() && !gpu.is_through() {
             thread::yield_now();
         }
@@ -114,8 +124,13 @@ impl Process {
         if !gpu.is_breached() && serializer.statistics().barriers_live > 0 {
             gpu.breach("a barrier never goes");
         }
-        for queue in queues {
-            destroy(&gpu, &serializer, queue);
+        if self.shuts_down {
+            shut_down(&gpu, &serializer);
+            drop(queues);
+        } else {
+            for queue in queues {
+                self.destroy(&gpu, &serializer, queue);
+            }
         }
         while !gpu.is_breached() && gpu.watched() > 0 {
             thread::yield_now();
@@ -132,17 +147,29 @@ impl Process {
         serializer: &Serializer<Gpu>,
         mut queue: Queue<Gpu>,
         first: bool,
-    ) -> Queue<Gpu> {
+    ) -> Option<Queue<Gpu>> {
         (0..self.dispatches).for_each(|_| dispatch(gpu, &mut queue));
         if first && self.destroys {
-            destroy(gpu, serializer, queue);
-            queue = serializer.add_queue().expect("there is room");
+            self.destroy(gpu, serializer, queue);
+            queue = match serializer.add_queue() {
+                Ok(queue) => queue,
+                Err(_) if self.shuts_down => return None,
+                Err(e) => panic!("{e}"),
+            };
             (0..self.dispatches).for_each(|_| dispatch(gpu, &mut queue));
         }
-        queue
+        Some(queue)
     }
 
-    fn toggle(self, gpu: &Gpu, serializer: &Serializer<Gpu>) {
+    fn destroy(self, gpu: &Gpu, serializer: &Serializer<Gpu>, queue: Queue<Gpu>) {
+        gpu.destroy_queue(queue.id());
+        // A shutdown may have given it up already.
+        if serializer.queue_destroyed(queue.id()).is_err() && !self.shuts_down {
+            gpu.breach("a live queue is unknown");
+        }
+    }
+
+    fn host(self, gpu: &Gpu, serializer: &Serializer<Gpu>) {
         for i in 0..self.toggles {
             let on = (i % 2 == 0) != self.enabled;
             let done = if on {
@@ -152,8 +179,38 @@ impl Process {
             };
             done.expect("a signal");
         }
+        if self.stalls > 0 {
+            gpu.gives_up_exclusiveness();
+            let mut watch = serializer.watch_stalls(Duration::ZERO, StallPolicy::Release);
+            for _ in 0..self.stalls {
+                watch.check_stalls(Duration::ZERO);
+            }
+        }
+        if self.shuts_down {
+            if thread_rng().gen_bool(0.5) {
+                gpu.gives_up_exclusiveness();
+                serializer.release_all();
+            }
+            // It can't finish yet, but removes what it can.
+            let _ = serializer.try_finish_shutdown();
+        }
         gpu.end();
     }
+}
+
+/// Everything has completed: nothing but handlers can hold up the end.
+fn shut_down(gpu: &Gpu, serializer: &Serializer<Gpu>) {
+    for _ in 0..ATTEMPTS {
+        if serializer.try_finish_shutdown().is_ok() {
+            gpu.is_over();
+            return;
+        }
+        if gpu.is_breached() {
+            return;
+        }
+        thread::yield_now();
+    }
+    gpu.breach("the shutdown never finishes");
 }
 
 fn spawn<T: Send + 'static>(

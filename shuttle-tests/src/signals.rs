@@ -76,8 +76,15 @@ impl Signals {
         }
     }
 
-    /// A packet that refers to the signal is written to a queue.
-    pub(crate) fn refer(&mut self, signal: hsa_signal_t) -> Result<Reference, &'static str> {
+    /// A packet that refers to these signals is written to a queue.
+    pub(crate) fn refer(
+        &mut self,
+        [signal, escape]: [hsa_signal_t; 2],
+    ) -> Result<[Reference; 2], &'static str> {
+        Ok([self.refer_to(signal)?, self.refer_to(escape)?])
+    }
+
+    fn refer_to(&mut self, signal: hsa_signal_t) -> Result<Reference, &'static str> {
         self.value(signal)?;
         let slot = slot(signal).ok_or("the null signal was used")?;
         self.signals[slot].packets += 1;
@@ -85,23 +92,25 @@ impl Signals {
         Ok(Reference { slot, life })
     }
 
-    /// What the packet processor sees.
-    pub(crate) fn peek(&self, reference: Reference) -> i64 {
-        self.signals[reference.slot].value
+    /// What the packet processor sees: one of them is 0.
+    pub(crate) fn is_met(&self, references: [Reference; 2]) -> bool {
+        let is_met = |r: &Reference| self.signals[r.slot].value == 0;
+        references.iter().any(is_met)
     }
 
     /// The packet has executed, or its queue was destroyed.
-    pub(crate) fn let_go(&mut self, reference: Reference, counts_down: bool) -> Breach {
-        let signal = &mut self.signals[reference.slot];
-        signal.packets -= 1;
+    pub(crate) fn let_go(&mut self, references: [Reference; 2], counts_down: bool) -> Breach {
         if counts_down {
-            signal.value -= 1;
+            self.signals[references[0].slot].value -= 1;
         }
-        if signal.alive && signal.life == reference.life {
-            Ok(())
-        } else {
-            Err("a packet waited for a signal that is another one by now")
+        for reference in references {
+            let signal = &mut self.signals[reference.slot];
+            signal.packets -= 1;
+            if !signal.alive || signal.life != reference.life {
+                return Err("a packet waited for a signal that is another one by now");
+            }
         }
+        Ok(())
     }
 
     pub(crate) fn alive(&self) -> usize {

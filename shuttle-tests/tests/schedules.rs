@@ -9,12 +9,14 @@ use shuttle_tests::{Process, Scenario};
 fn r1_dispatch_against_transition() {
     Scenario {
         name: "r1_dispatch_against_transition",
-        share: 25,
+        share: 20,
         process: Process {
             applications: 2,
             before: 0,
             dispatches: 3,
             toggles: 3,
+            stalls: 0,
+            shuts_down: false,
             enabled: false,
             destroys: false,
         },
@@ -53,12 +55,14 @@ fn r1_dispatch_against_transition() {
 fn r2_completion_against_transition() {
     Scenario {
         name: "r2_completion_against_transition",
-        share: 25,
+        share: 20,
         process: Process {
             applications: 2,
             before: 2,
             dispatches: 1,
             toggles: 4,
+            stalls: 0,
+            shuts_down: false,
             enabled: false,
             destroys: false,
         },
@@ -96,12 +100,14 @@ fn r2_completion_against_transition() {
 fn the_token_goes_round() {
     Scenario {
         name: "the_token_goes_round",
-        share: 25,
+        share: 20,
         process: Process {
             applications: 3,
             before: 1,
             dispatches: 1,
             toggles: 1,
+            stalls: 0,
+            shuts_down: false,
             enabled: true,
             destroys: false,
         },
@@ -125,12 +131,14 @@ fn the_token_goes_round() {
 fn queues_come_and_go() {
     Scenario {
         name: "queues_come_and_go",
-        share: 25,
+        share: 20,
         process: Process {
             applications: 2,
             before: 1,
             dispatches: 2,
             toggles: 2,
+            stalls: 0,
+            shuts_down: false,
             enabled: true,
             destroys: true,
         },
@@ -147,6 +155,58 @@ fn queues_come_and_go() {
                 "a granter found no ready queue",
             ],
         )],
+    }
+    .check();
+}
+
+/// Stalls are released, or all is, and the serializer is shut down, at any moment.
+#[test]
+fn it_ends_at_any_moment() {
+    Scenario {
+        name: "it_ends_at_any_moment",
+        share: 20,
+        process: Process {
+            applications: 2,
+            before: 1,
+            dispatches: 2,
+            toggles: 2,
+            stalls: 2,
+            shuts_down: true,
+            enabled: true,
+            destroys: true,
+        },
+        subjects: &[
+            ("overtaken", |s| s.overtaken),
+            ("forced", |s| s.forced),
+            ("queues gone", |s| s.queues_gone),
+        ],
+        controls: &[
+            (
+                Step::EscapeOpens,
+                &[
+                    "a ready queue is never granted",
+                    "a transition packet waits for ever",
+                ],
+            ),
+            (
+                Step::StageBeforeEscape,
+                &["reported: misuse: a serialized kernel"],
+            ),
+            (Step::ReleasedIsNotReady, &["reported: misuse: ready fired"]),
+            (Step::RemovedIsSeen, &["the shutdown never finishes"]),
+            (
+                Step::OverrunReleasesNothing,
+                &[
+                    "a ready queue is never granted",
+                    "a granter found no ready queue",
+                ],
+            ),
+            (Step::DeferSignals, &["a destroyed signal was used"]),
+            (
+                Step::ClosedIsRead,
+                &["queue", "a destroyed signal was used"],
+            ),
+        ],
     }
     .check();
 }
