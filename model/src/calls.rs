@@ -3,10 +3,11 @@
 
 use crate::fault::Fault;
 use crate::operation::Failure;
+use crate::oracle::Stage;
 use crate::run::{Dice, Host, Run, pick};
 use crate::subject::Subject;
 use crate::violation::{Checked, Rule, Violation, ensure};
-use hsa_serializer::{AddQueueError, Handler, Mode, QueueId, SignalError, Statistics};
+use hsa_serializer::{AddQueueError, Handler, Mode, QueueId, SignalError, SignalKind, Statistics};
 use std::fmt::Debug;
 
 /// Queues at a time, and in all.
@@ -24,6 +25,7 @@ pub(crate) fn wrong<T>(call: &str, answer: impl Debug) -> Checked<T> {
 pub(crate) struct Before {
     statistics: Statistics,
     mode: Option<Mode>,
+    /// But for the escape signal, which belongs to nobody's call.
     signals: usize,
 }
 
@@ -49,7 +51,7 @@ impl Run {
         Before {
             statistics: self.subject.statistics(),
             mode,
-            signals: self.world().signals.live(),
+            signals: self.world().signals.live_but(SignalKind::Escape),
         }
     }
 
@@ -78,16 +80,14 @@ impl Run {
         if live >= QUEUES.0 || self.hosts.len() >= QUEUES.1 {
             return Ok(());
         }
-        let shut_down = self.world().model.shut_down;
+        let shut_down = self.world().model.shut_down();
+        let had_escape = self.world().signals.live_of(SignalKind::Escape) > 0;
         let before = self.plan(failure);
         let answer = self.subject.add_queue();
         if shut_down {
-            // It may ask the runtime before it looks.
-            let asked = self.world().failed;
-            self.has_failed(before, asked)?;
+            self.has_failed(before, false)?;
             return match answer {
                 Err(AddQueueError::ShutDown) => Ok(()),
-                Err(_) if asked => Ok(()),
                 other => wrong("add_queue", other),
             };
         }
@@ -98,11 +98,13 @@ impl Run {
                 let status = |e: &SignalError| {
                     failure.is_some_and(|f| f.null == (*e == SignalError::NullHandle))
                 };
-                let named = match (&error, failure.map(|f| f.after)) {
-                    (AddQueueError::Ready(e), Some(0)) | (AddQueueError::Block(e), Some(1)) => {
-                        status(e)
-                    }
-                    (AddQueueError::Watch(_), Some(2)) => true,
+                // The escape signal comes with the first queue, and stays.
+                let step = failure.map(|f| f.after + u8::from(had_escape));
+                let named = match (&error, step) {
+                    (AddQueueError::Escape(e), Some(0))
+                    | (AddQueueError::Ready(e), Some(1))
+                    | (AddQueueError::Block(e), Some(2)) => status(e),
+                    (AddQueueError::Watch(_), Some(3)) => true,
                     _ => false,
                 };
                 return if failed && named {
@@ -162,30 +164,27 @@ impl Run {
         let Subject::Serializer(serializer) = &self.subject else {
             return Ok(());
         };
-        let removed = {
+        let drops = {
             let mut world = self.world();
+            let stage = world.model.stage;
             let q = &world.model.queues[queue];
             let removed = q.removed;
             let value = q.ready.and_then(|s| world.signals.value_of(s));
-            if !removed && value == Some(-1) {
+            if !removed && value == Some(-1) && stage < Stage::Released {
                 world.model.token.arrive(queue);
             }
             if let Some(watch) = world.handlers.iter_mut().find(|w| w.queue == id) {
                 watch.is_called = true;
             }
-            removed
+            removed || stage >= Stage::Finished
         };
         let answer = serializer.ready(id);
         let mut world = self.world();
-        let right = if removed {
-            Handler::Drop
-        } else {
-            Handler::Keep
-        };
+        let right = if drops { Handler::Drop } else { Handler::Keep };
         ensure(answer == right, Rule::Answer, || {
             format!("ready of queue {queue} says {answer:?}")
         })?;
-        if removed {
+        if drops {
             world.handlers.retain(|w| w.queue != id);
             return Ok(());
         }
@@ -211,7 +210,7 @@ impl Run {
     pub(crate) fn destroy_queue(&mut self, queue: usize) {
         let mut world = self.world();
         let dropped = world.gpu.destroy(queue);
-        world.model.dropped(&dropped);
+        world.model.dropped(queue, &dropped);
         drop(world);
         self.unsaid.push(queue);
     }
@@ -219,7 +218,7 @@ impl Run {
     /// The serializer is told that a queue is gone.
     pub(crate) fn say(&mut self, queue: usize) -> Checked {
         self.unsaid.retain(|&q| q != queue);
-        {
+        let given_up = {
             let mut world = self.world();
             let model = &world.model;
             let with_token = model.token.holder == Some(queue);
@@ -231,8 +230,11 @@ impl Run {
             world.tally.removed_waiting += u64::from(waiting);
             world.tally.removed_counted += u64::from(counted);
             world.tally.removed_tagged += u64::from(tagged);
+            let given_up = world.model.queues[queue].removed;
             world.model.remove(queue);
-        }
+            // A shutdown gives queues up before they are destroyed, and then that is no mistake.
+            given_up && !world.model.shut_down()
+        };
         if self.fault == Some(Fault::RemovalUnsaid) {
             return Ok(());
         }
@@ -241,7 +243,8 @@ impl Run {
             answer = self.subject.queue_destroyed(self.hosts[queue].id);
         }
         match answer {
-            Ok(()) => Ok(()),
+            Ok(()) if !given_up => Ok(()),
+            Err(_) if given_up => Ok(()),
             other => wrong("queue_destroyed", other),
         }
     }
@@ -256,8 +259,10 @@ impl Run {
             return Ok(());
         };
         let id = self.hosts[queue].id;
+        let closed = self.world().model.shut_down();
         match self.subject.queue_destroyed(id) {
-            Err(hsa_serializer::UnknownQueue(told)) if told == id => Ok(()),
+            Ok(()) if closed => Ok(()),
+            Err(hsa_serializer::UnknownQueue(told)) if told == id && !closed => Ok(()),
             other => wrong("queue_destroyed", other),
         }
     }

@@ -1,6 +1,6 @@
 //! What is checked after every step.
 
-use crate::operation::Kind;
+use crate::oracle::Stage;
 use crate::run::Run;
 use crate::subject::Subject;
 use crate::violation::{Checked, Rule, ensure};
@@ -17,6 +17,7 @@ impl Run {
         }
         self.check_mode()?;
         self.check_barriers()?;
+        self.check_cuts()?;
         self.check_statistics()
     }
 
@@ -36,10 +37,13 @@ impl Run {
         let world = self.world();
         for armed in &self.barriers {
             let period = &world.model.periods[armed.period];
-            let cleared = period.counted.is_empty() && !period.superseded;
+            let forced = period.forced.is_some();
+            let cleared = period.has_cleared() || forced;
             let tags = world.model.tags(armed.period);
             let outcome = if period.superseded {
                 Some(Outcome::Superseded)
+            } else if forced {
+                Some(Outcome::Forced)
             } else {
                 cleared.then_some(Outcome::Cleared)
             };
@@ -55,7 +59,7 @@ impl Run {
                 cleared,
                 period.superseded,
                 tags,
-                outcome.is_some() && tags == 0,
+                outcome.is_some() && tags == 0 && !world.model.stands_forced(armed.period),
                 outcome,
             );
             ensure(says == right, Rule::Clears, || {
@@ -74,8 +78,10 @@ impl Run {
         let model = &world.model;
         let (needed, allowed) = (model.needed_barriers(), model.allowed_barriers());
         let in_table = world.signals.live_of(SignalKind::Barrier);
+        // Who leaves everything as it is leaves these, too.
+        let most = s.barriers_live + (s.retired - s.reclaimed) + 1;
         let bounded = s.barriers_live <= needed.min(allowed)
-            && in_table <= s.barriers_live + (s.retired - s.reclaimed) + 1;
+            && (in_table <= most || model.stage == Stage::Left);
         ensure(bounded, Rule::TooManyBarriers, || {
             format!(
                 "{} barriers ({in_table} signals, {} to be reclaimed); needed {needed}, allowed \
@@ -87,12 +93,12 @@ impl Run {
         let sum = |f: fn(&crate::oracle::Queue) -> u64| model.queues.iter().map(f).sum::<u64>();
         let live = model.queues.iter().filter(|q| !q.removed).count() as u64;
         let transitions = model.now() as u64;
-        let counting = model.periods.iter().filter(|p| p.queues > 0).count() as u64;
+        let counting = model.periods.iter().filter(|p| !p.targets.is_empty());
+        let counting = counting.count() as u64;
         let superseded = model.periods.iter().filter(|p| p.superseded).count() as u64;
         let contenders = model.token.waiting.len() as u64 + u64::from(model.token.holder.is_some());
         let exact = [
             ("barriers live", s.barriers_live, needed),
-            ("dispatches", s.dispatches, sum(|q| q.dispatched)),
             ("completions", s.completions, sum(|q| q.completed)),
             ("queues", s.queues, live),
             ("queues added", s.queues_added, model.queues.len() as u64),
@@ -108,9 +114,10 @@ impl Run {
                 s.transitions_that_counted,
                 counting,
             ),
-            ("cleared", s.cleared, model.clears),
+            ("cleared", s.cleared, model.cleared()),
             ("superseded", s.superseded, superseded),
-            ("grants", s.grants, model.token.grants),
+            ("forced", s.forced, model.forced),
+            ("overtaken", s.overtaken, model.overtaken),
             ("misuse", s.misuse, self.misuse),
             ("retired and live", s.retired + s.barriers_live, s.barriers),
         ];
@@ -119,11 +126,25 @@ impl Run {
                 format!("{name}: {says}, not {right}")
             })?;
         }
-        // Queues that were removed while ready are counted until a granter comes to them, and
-        // what a dispatch on a removed queue does to its tags is nobody's business.
+        // Once everything was left, grants are not about any, and who is turned away may be counted.
+        let dispatches = sum(|q| q.dispatched);
+        let right = (s.dispatches, s.grants) == (dispatches, model.token.grants);
+        ensure(
+            right || model.stage == Stage::Left,
+            Rule::Statistics,
+            || {
+                format!(
+                    "dispatches: {}, not {dispatches}; grants: {}, not {}",
+                    s.dispatches, s.grants, model.token.grants
+                )
+            },
+        )?;
+        // Queues that were removed while ready are counted until a granter comes to them, as long
+        // as there are any, and what a dispatch on a removed queue does to its tags is nobody's
+        // business.
+        let contends = s.contenders >= contenders && (contenders > 0 || s.contenders == 0);
         let loose = s.reclaimed <= s.retired
-            && s.contenders >= contenders
-            && (contenders > 0 || s.contenders == 0)
+            && (contends || model.stage >= Stage::Released)
             && (world.tally.tags..=world.tally.tags + self.on_gone).contains(&s.tags);
         ensure(loose, Rule::Statistics, || {
             format!("{s:?}; contenders {contenders}")
@@ -136,14 +157,8 @@ impl Run {
         let mut world = self.world();
         let recycled = world.signals.recycled;
         let (epoch, _) = self.setup.start;
-        let step = if self.setup.kind == Kind::BarrierSet {
-            2
-        } else {
-            1
-        };
-        let end = u64::from(epoch) + step * s.transitions;
+        let last = world.model.periods[world.model.now()].epoch;
         let t = &mut world.tally;
-        t.cases += 1;
         t.transitions += s.transitions;
         t.transitions_that_counted += s.transitions_that_counted;
         t.superseded += s.superseded;
@@ -151,6 +166,6 @@ impl Run {
         t.recycled_handles += recycled;
         t.grants += s.grants;
         t.contended_grants += s.grants_contended;
-        t.epochs_wrapped += u64::from(end > u64::from(u32::MAX));
+        t.epochs_wrapped += u64::from(last < epoch);
     }
 }

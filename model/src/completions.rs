@@ -1,6 +1,7 @@
 //! Completions: reported, lost, reported twice, reported to the wrong serializer.
 
 use crate::calls::wrong;
+use crate::oracle::Stage;
 use crate::run::{Run, pick};
 use crate::runtime::Shared;
 use crate::violation::{Checked, Rule, ensure};
@@ -26,12 +27,21 @@ impl Run {
         let counted = {
             let mut world = self.world();
             let queue = world.model.dispatches[dispatch].queue;
+            let overtaken = world.model.dispatches[dispatch].overtaken;
+            let forced = world
+                .model
+                .periods
+                .iter()
+                .filter(|p| p.was_let_through(dispatch));
+            let forced = forced.count() > 0;
             let earlier = world.model.dispatches[..dispatch]
                 .iter()
                 .any(|d| d.queue == queue && !d.reported);
             let counted = world.model.report(dispatch);
             world.tally.overtaking_completions += u64::from(earlier && counted);
             world.tally.late_completions += u64::from(!counted);
+            world.tally.overtaken_completions += u64::from(overtaken && counted);
+            world.tally.forced_completions += u64::from(forced && counted);
             counted
         };
         let right = if counted {
@@ -56,6 +66,10 @@ impl Run {
     /// A serialized kernel's completion sets its queue's signals back.
     fn check_reset(&self, dispatch: usize) -> Checked {
         let world = self.world();
+        if world.model.stage >= Stage::Released {
+            // Nobody waits for them any more.
+            return Ok(());
+        }
         let dispatch = world.model.dispatches[dispatch];
         let q = &world.model.queues[dispatch.queue];
         let values = [q.ready, q.block].map(|s| s.and_then(|s| world.signals.value_of(s)));
@@ -81,6 +95,10 @@ impl Run {
         let (dispatch, queue, removed) = {
             let world = self.world();
             let model = &world.model;
+            if model.stage == Stage::Left {
+                // What is passed on as it is then may be counted, so that it can't be told.
+                return Ok(());
+            }
             let can_be_told = |&d: &usize| {
                 let q = model.dispatches[d].queue;
                 model.dispatches[d].reported && (model.queues[q].removed || model.in_flight(q) == 0)
@@ -93,6 +111,7 @@ impl Run {
             (dispatch, queue, model.queues[queue].removed)
         };
         let raw = self.tickets[dispatch];
+        let releases = !removed && self.is_to_release();
         match self.subject.complete(Ticket::from_raw(raw)) {
             Ok(Completion::QueueGone) if removed => Ok(()),
             Err(error) if !removed && error.reason == CompleteErrorReason::Ahead => {
@@ -100,19 +119,39 @@ impl Run {
                 ensure(back == raw, Rule::Answer, || {
                     "another ticket came back".into()
                 })?;
-                self.misuse += 1;
-                let mut world = self.world();
-                world.tally.completions_ahead += 1;
-                let told = Report::Misuse(Misuse::CompletionAhead(self.hosts[queue].id));
-                let at = world.reports.iter().position(|r| *r == told);
-                ensure(at.is_some(), Rule::Reports, || {
-                    format!("{told} was not reported")
-                })?;
-                world.reports.remove(at.unwrap_or(0));
-                Ok(())
+                self.world().tally.completions_ahead += 1;
+                self.told(Misuse::CompletionAhead(self.hosts[queue].id), releases)
             }
             other => wrong("complete", other),
         }
+    }
+
+    /// Misuse is about to be committed; whether it lets everything through.
+    fn is_to_release(&self) -> bool {
+        if !self.setup.releases || self.world().model.stage >= Stage::Released {
+            return false;
+        }
+        self.releases();
+        self.world().tally.released_for_misuse += 1;
+        true
+    }
+
+    /// The misuse that was just committed has been reported, and what was done about it. After the
+    /// end it is told to nobody, and where everything was left it is not even counted.
+    fn told(&mut self, misuse: Misuse, released: bool) -> Checked {
+        let stage = {
+            let mut world = self.world();
+            world.model.forcing = 0;
+            world.model.stage
+        };
+        self.misuse += u64::from(stage != Stage::Left);
+        let mut told = vec![Report::Misuse(misuse)];
+        told.extend(released.then_some(Report::Released));
+        told.retain(|_| stage < Stage::Finished);
+        let reports = std::mem::take(&mut self.world().reports);
+        ensure(reports == told, Rule::Reports, || {
+            format!("{told:?} was due; {reports:?}")
+        })
     }
 
     pub(crate) fn complete_foreign(&mut self, choice: u8) -> Checked {
@@ -120,7 +159,7 @@ impl Run {
             Ticket::from_raw([u64::from(choice), u64::from(choice) << 32])
         } else {
             if self.foreign.is_none() {
-                let runtime = Shared::new(World::new(true, None));
+                let runtime = Shared::new(World::new(true, 0, None));
                 let serializer = Serializer::<Shared>::builder()
                     .domain(Domain::new())
                     .build(runtime);
@@ -138,10 +177,13 @@ impl Run {
             }
         };
         self.world().tally.completions_foreign += 1;
+        let queue = ticket.queue();
+        let releases = self.is_to_release();
         let refused = match self.subject.complete(ticket) {
             Err(error) if error.reason == CompleteErrorReason::Foreign => error.ticket,
             other => return wrong("complete", other),
         };
+        self.told(Misuse::ForeignTicket(queue), releases)?;
         match &self.foreign {
             Some((serializer, queue)) if refused.queue() == queue.id() => {
                 match serializer.complete(refused) {

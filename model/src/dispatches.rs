@@ -4,11 +4,14 @@ use crate::calls::wrong;
 use crate::fault::Fault;
 use crate::gpu::Part;
 use crate::operation::Shape;
+use crate::oracle::Stage;
 use crate::run::{Run, pick};
 use crate::signals::Signal;
 use crate::violation::{Checked, Rule, ensure};
 use crate::world::World;
-use hsa_serializer::{AqlPacket, Completion, Dispatch, DispatchError, MAX_PACKETS, Mode};
+use hsa_serializer::{
+    AqlPacket, Completion, Dispatch, DispatchError, MAX_PACKETS, Mode, SignalKind,
+};
 use hsa_sys::{
     FenceScope, PacketType, header, hsa_barrier_and_packet_t, hsa_kernel_dispatch_packet_t,
     hsa_signal_t,
@@ -60,11 +63,23 @@ impl Run {
             return self.dispatched_on_gone(answer);
         }
         let mut got = match answer {
-            Err(DispatchError::ShutDown) if world.model.shut_down => {
+            Err(DispatchError::ShutDown) if world.model.shut_down() => {
                 world.tally.refused_dispatches += 1;
+                drop(world);
+                // The host passes the kernel on, or refuses it.
+                if shape.before == 0 {
+                    self.pass_on(queue, shape.overlaps);
+                }
                 return Ok(());
             }
-            Ok(got) if !world.model.shut_down => got,
+            // It may be counted, for nobody, as long as it waits for nobody.
+            Ok(got) if world.model.stage == Stage::Left && got.packets == 0 && !got.serialized => {
+                got.ticket.abandon();
+                drop(world);
+                self.pass_on(queue, shape.overlaps);
+                return Ok(());
+            }
+            Ok(got) if !world.model.shut_down() => got,
             other => return wrong("dispatch", other),
         };
         let mut first = 0;
@@ -95,7 +110,7 @@ impl Run {
         })?;
         world.tally.numbers_wrapped += u64::from(number == 0 && self.setup.start.1 != 0);
         world.tally.tags += u64::from(due.tag);
-        let dispatch = world.model.dispatch(queue, signal)?;
+        let dispatch = world.model.dispatch(queue, signal, due)?;
         self.tickets.push(got.ticket.into_raw());
         let skip = usize::from(due.tag && self.fault == Some(Fault::TransitionPacketLost));
         write(
@@ -128,6 +143,9 @@ impl Run {
         };
         let mut world = self.world();
         let latest = world.model.dispatches.iter().rposition(|d| d.queue == on);
+        if latest.is_some_and(|d| world.gpu.awaits_dispatch(d)) {
+            return;
+        }
         let part = Part {
             waits_for: latest,
             ..Part::default()
@@ -138,7 +156,7 @@ impl Run {
 }
 
 /// Checks the packets that the serializer wrote; the signal of the transition packet.
-fn check_packets(
+pub(crate) fn check_packets(
     world: &World,
     queue: usize,
     written: &[AqlPacket],
@@ -152,7 +170,11 @@ fn check_packets(
             packet.header() >> 9 == (FenceScope::System as u16 | (FenceScope::System as u16) << 2);
         let deps = packet.dependencies().unwrap_or_default();
         let waits_for = world.signals.now(deps[0]).map(|(s, _)| s);
-        let alone = deps[1..].iter().all(|s| s.is_null());
+        // Beside its own signal each waits for the escape signal, by which everything is let
+        // through; barriers by themselves have none.
+        let escape = world.signals.now(deps[1]).map(|(_, kind)| kind);
+        let escapes = escape == q.ready.map(|_| SignalKind::Escape);
+        let alone = escapes && deps[2..].iter().all(|s| s.is_null());
         let right = if tag && i == 0 {
             signal = waits_for;
             waits_for.is_some() && packet.completion_signal().is_null()
@@ -162,8 +184,8 @@ fn check_packets(
                 && waits_for.is_some()
                 && own.next() == Some(waits_for)
         };
-        let is_and = packet.packet_type() == Some(PacketType::BarrierAnd);
-        ensure(right && is_and && fences && alone, Rule::Packets, || {
+        let is_or = packet.packet_type() == Some(PacketType::BarrierOr);
+        ensure(right && is_or && fences && alone, Rule::Packets, || {
             format!("packet {i} of queue {queue}: {packet:?}")
         })?;
     }
@@ -179,7 +201,13 @@ fn write(
     shape: Shape,
     serialized: bool,
 ) {
-    let World { gpu, signals, .. } = world;
+    let World {
+        gpu,
+        signals,
+        model,
+        tally,
+        ..
+    } = world;
     let part = Part {
         dispatch: Some(dispatch),
         ..Part::default()
@@ -193,11 +221,15 @@ fn write(
     }
     let alone = shape.after == 0;
     let packet = kernel(serialized || !shape.overlaps);
+    // Barriers by themselves have nobody who looks for stalls.
+    let needs_next = shape.needs_next && model.serializes;
+    tally.needy += u64::from(needs_next);
     gpu.write(
         queue,
         packet,
         Part {
             is_last: alone,
+            needs_next,
             ..part
         },
         signals,
@@ -208,7 +240,7 @@ fn write(
     }
 }
 
-fn kernel(barrier_bit: bool) -> AqlPacket {
+pub(crate) fn kernel(barrier_bit: bool) -> AqlPacket {
     hsa_kernel_dispatch_packet_t {
         header: header(
             PacketType::KernelDispatch,

@@ -47,11 +47,37 @@ pub enum Fault {
     RemovalSaidTwice,
     /// The store that grants is carried out twice.
     GrantedTwice,
+    /// The escape signal is created with the value 0.
+    EscapeBornOpen,
+    /// The store of 0 to the escape signal is not carried out.
+    EscapeLost,
+    /// The escape signal is not destroyed.
+    EscapeKept,
+    /// Of two barriers that one call clears by force the older one comes last.
+    ForcedNewestFirst,
+    /// Who looks for stalls has a clock that goes twice as fast.
+    ClockAhead,
+    /// The last of several stalls is not told.
+    StallUnnamed,
+    /// That a stall was released is not told.
+    ReleaseUnsaid,
+    /// Shutting down is not said.
+    ShutdownUnsaid,
+    /// A shutdown that was refused is taken for a finished one.
+    FinishedEarly,
+    /// Leaving is not said.
+    LeaveUnsaid,
+    /// A cut's last queue is not told.
+    CutForgetful,
+    /// A marker is written without its barrier bit.
+    MarkerOvertakes,
+    /// A marker is reported when it is written.
+    MarkerReportedAtOnce,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 33] = [
         Self::BarrierBornClear,
         Self::BlockBornOpen,
         Self::TransitionPacketLost,
@@ -72,6 +98,19 @@ impl Fault {
         Self::RemovalUnsaid,
         Self::RemovalSaidTwice,
         Self::GrantedTwice,
+        Self::EscapeBornOpen,
+        Self::EscapeLost,
+        Self::EscapeKept,
+        Self::ForcedNewestFirst,
+        Self::ClockAhead,
+        Self::StallUnnamed,
+        Self::ReleaseUnsaid,
+        Self::ShutdownUnsaid,
+        Self::FinishedEarly,
+        Self::LeaveUnsaid,
+        Self::CutForgetful,
+        Self::MarkerOvertakes,
+        Self::MarkerReportedAtOnce,
     ];
 
     /// The rules of which at least one notices it. Which of several depends on the case.
@@ -95,6 +134,18 @@ impl Fault {
             Self::RemovalSaidTwice => &[Rule::Answer],
             Self::GrantedTwice => &[Rule::TokenDoubled],
             Self::RemovalUnsaid => &[Rule::Statistics, Rule::Clears, Rule::TokenLost],
+            Self::EscapeBornOpen => &[Rule::KernelsOverlap, Rule::ModesOverlap],
+            Self::EscapeLost => &[Rule::Stuck],
+            Self::EscapeKept => &[Rule::Leak],
+            Self::ForcedNewestFirst => &[Rule::Forces],
+            Self::ClockAhead | Self::StallUnnamed | Self::ReleaseUnsaid => &[Rule::Stalls],
+            Self::ShutdownUnsaid => &[Rule::Answer],
+            Self::FinishedEarly => &[Rule::Leak],
+            Self::LeaveUnsaid => &[Rule::CalledAfterEnd],
+            Self::CutForgetful => &[Rule::Cut],
+            Self::MarkerOvertakes => &[Rule::ModesOverlap],
+            // It may be told from what stands in front of the marker.
+            Self::MarkerReportedAtOnce => &[Rule::ModesOverlap, Rule::Reports],
         }
     }
 }

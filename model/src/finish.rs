@@ -1,6 +1,7 @@
 //! The end of a case: everything runs that can, and everything goes.
 
-use crate::operation::End;
+use crate::operation::{End, Kind};
+use crate::oracle::Stage;
 use crate::run::{Dice, Run};
 use crate::tally::Tally;
 use crate::violation::{Checked, Rule, ensure};
@@ -8,6 +9,10 @@ use hsa_serializer::{QueueId, Report, SignalKind};
 
 /// More steps than any case needs to come to rest.
 const MOST_STEPS: usize = 20_000;
+
+/// Looks for stalls in a row, a unit of time apart, of which one releases something if anything is
+/// to be.
+const PATIENCE: u32 = 10;
 
 /// Something that can still happen by itself.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +25,14 @@ enum Action {
 impl Run {
     pub(crate) fn finish(mut self) -> Checked<Tally> {
         let mut dice = Dice(self.setup.seed.into());
-        if self.setup.end == End::Quiet {
-            self.settle(&mut dice)?;
-        } else {
-            self.world().tally.abrupt_ends += 1;
+        match self.setup.end {
+            End::Quiet => self.settle(&mut dice)?,
+            End::ShutDown => {
+                self.begin_shutdown();
+                self.settle(&mut dice)?;
+                self.end_shutdown(&mut dice)?;
+            }
+            End::Abrupt => self.world().tally.abrupt_ends += 1,
         }
         self.take_tally();
         self.drop_all(&mut dice)
@@ -44,31 +53,70 @@ impl Run {
                 self.check()?;
             }
         }
+        let mut still = 0;
         for step in 0.. {
-            let actions = self.actions();
-            if actions.is_empty() {
+            if self.something_happens(dice)? {
+                still = 0;
+            } else if still > PATIENCE || !self.is_held_up() {
                 break;
+            } else {
+                // The program is one that serialization deadlocks.
+                let released = self.check_stalls(1, true)?;
+                still = if released { 0 } else { still + 1 };
             }
+            self.check()?;
+            self.world().tally.steps += 1;
             ensure(step < MOST_STEPS, Rule::Stuck, || {
                 let world = self.world();
                 format!(
-                    "it never comes to rest: {actions:?}{}{}",
+                    "it never comes to rest: {:?}{}{}",
+                    self.actions(),
                     world.gpu.describe(&world.signals),
                     world.model.describe()
                 )
             })?;
-            match actions[dice.below(actions.len())] {
-                Action::Gpu(step) => self.world().make(step)?,
-                Action::Complete(i) => {
-                    let dispatch = self.world().notices.swap_remove(i);
-                    self.complete(dispatch)?;
-                }
-                Action::Ready(id) => self.ready(id)?,
-            }
-            self.check()?;
-            self.world().tally.steps += 1;
         }
         self.check_quiet()
+    }
+
+    /// Whether something that was dispatched on a live queue is to happen yet.
+    fn is_held_up(&self) -> bool {
+        let world = self.world();
+        let waits = |&d: &usize| !world.model.queues[world.model.dispatches[d].queue].removed;
+        world.model.stage < Stage::Finished && world.model.unreported.iter().any(waits)
+    }
+
+    /// Something that can happen by itself does, drawn at random; false where nothing can.
+    pub(crate) fn something_happens(&mut self, dice: &mut Dice) -> Checked<bool> {
+        let actions = self.actions();
+        let Some(action) = actions.get(dice.below(actions.len())) else {
+            return Ok(false);
+        };
+        match *action {
+            Action::Gpu(step) => self.world().make(step)?,
+            Action::Complete(i) => {
+                let dispatch = self.world().notices.swap_remove(i);
+                self.complete(dispatch)?;
+            }
+            Action::Ready(id) => self.ready(id)?,
+        }
+        Ok(true)
+    }
+
+    /// Everything is quiet: a shutdown comes to its end, as handlers go.
+    fn end_shutdown(&mut self, dice: &mut Dice) -> Checked {
+        if self.setup.kind != Kind::Serializer {
+            return Ok(());
+        }
+        let mut finished = self.try_finish(false)?;
+        while !finished && self.something_happens(dice)? {
+            self.check()?;
+            finished = self.try_finish(dice.below(2) == 0)?;
+        }
+        ensure(finished, Rule::Stuck, || {
+            "the shutdown never finishes".into()
+        })?;
+        self.check()
     }
 
     fn actions(&self) -> Vec<Action> {
@@ -83,8 +131,11 @@ impl Run {
         gpu.chain(notices).chain(handlers).collect()
     }
 
-    /// Nothing can happen any more: nothing may be left, then.
+    /// Nothing can happen any more: nothing may be left, then, unless everything was left on purpose.
     fn check_quiet(&mut self) -> Checked {
+        if self.world().model.stage == Stage::Left {
+            return Ok(());
+        }
         {
             let world = self.world();
             let model = &world.model;
@@ -119,8 +170,17 @@ impl Run {
             || format!("all is quiet, and yet {s:?}"),
         )?;
         let world = self.world();
+        if world.model.stage == Stage::Finished {
+            let live = world.signals.live();
+            return ensure(live == 0, Rule::Leak, || format!("{live} signals are left"));
+        }
         let reserve = u64::from(world.model.enabled());
-        let kinds = [SignalKind::Barrier, SignalKind::Ready, SignalKind::Block];
+        let kinds = [
+            SignalKind::Barrier,
+            SignalKind::Ready,
+            SignalKind::Block,
+            SignalKind::Escape,
+        ];
         let live = kinds.map(|kind| world.signals.live_of(kind));
         let queues = if self.barriers.is_empty()
             && s.queues_added > 0
@@ -130,7 +190,7 @@ impl Run {
         } else {
             0
         };
-        let right = [reserve, queues, queues];
+        let right = [reserve, queues, queues, u64::from(world.escape_made)];
         ensure(live == right, Rule::Leak, || {
             format!("signals of {kinds:?}: {live:?}, not {right:?}")
         })
@@ -138,15 +198,16 @@ impl Run {
 
     /// Drops everything in random order.
     fn drop_all(mut self, dice: &mut Dice) -> Checked<Tally> {
-        let expected = self.world().model.periods.len();
-        let mut tags: Vec<_> = {
-            let world = self.world();
-            (0..expected)
-                .map(|p| world.model.tags(p))
-                .filter(|&n| n > 0)
-                .collect()
+        let (mut tags, left_alone) = {
+            let mut world = self.world();
+            world.ending = true;
+            let model = &world.model;
+            let periods = 0..model.periods.len();
+            let tags = periods.map(|p| model.tags(p)).filter(|&n| n > 0);
+            let tags: Vec<_> = tags.filter(|_| model.stage < Stage::Finished).collect();
+            let is_left = model.stage == Stage::Left;
+            (tags, if is_left { world.signals.live() } else { 0 })
         };
-        self.world().ending = true;
         let shared = self.shared.clone();
         let mut parts: Vec<Box<dyn FnOnce()>> = Vec::new();
         for host in std::mem::take(&mut self.hosts) {
@@ -154,6 +215,12 @@ impl Run {
         }
         for armed in std::mem::take(&mut self.barriers) {
             parts.push(Box::new(move || drop(armed)));
+        }
+        for made in std::mem::take(&mut self.cuts) {
+            parts.push(Box::new(move || drop(made)));
+        }
+        for watcher in std::mem::take(&mut self.watchers) {
+            parts.push(Box::new(move || drop(watcher)));
         }
         parts.push(Box::new(move || drop(self)));
         while !parts.is_empty() {
@@ -164,8 +231,11 @@ impl Run {
         let mut world = shared.world();
         world.found()?;
         let live = world.signals.live();
-        ensure(live == 0 && left == 0, Rule::Leak, || {
-            format!("everything was dropped: {live} signals and {left} handles are left")
+        ensure(live == left_alone && left == 0, Rule::Leak, || {
+            format!(
+                "everything was dropped: {live} signals, not {left_alone}, and {left} handles are \
+                 left"
+            )
         })?;
         let mut told = Vec::new();
         for report in &world.reports {

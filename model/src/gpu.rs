@@ -1,9 +1,10 @@
 //! An emulated GPU: packet processors that take packets in order.
 //!
 //! - A packet with the barrier bit waits until every earlier one of its queue has completed.
-//! - A barrier-AND waits until all its dependencies are 0 (a null one is met), and nothing behind it
-//!   is launched before it has completed.
-//! - A kernel starts in one step and ends in another, so kernels can be seen to overlap.
+//! - A barrier-AND waits until all its dependencies are 0 (a null one is met), a barrier-OR until one
+//!   is (a null one is not met), and nothing behind them is launched before they have completed.
+//! - A kernel starts in one step and ends in another, so kernels can be seen to overlap. Some do not
+//!   end before the next dispatch, where that is of another queue, has started.
 //! - Completion subtracts 1 from the packet's completion signal.
 //! - Destroying a queue drops what it has not executed.
 
@@ -23,6 +24,10 @@ pub(crate) struct Part {
     pub(crate) is_last: bool,
     /// The application's own dependency: it waits for this dispatch's kernel.
     pub(crate) waits_for: Option<usize>,
+    /// Whether the kernel ends only when the next dispatch has started.
+    pub(crate) needs_next: bool,
+    /// A kernel that no dispatch was made for.
+    pub(crate) unseen: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -33,17 +38,22 @@ struct Slot {
     part: Part,
 }
 
-#[derive(Debug)]
-struct Running {
-    dispatch: usize,
-    is_last: bool,
+/// What has become of a dispatch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fate {
+    queue: usize,
+    /// Its kernel, or what stands for it, was launched.
+    started: bool,
+    /// Its kernel has ended, one way or another.
+    ended: bool,
 }
 
 #[derive(Debug, Default)]
 struct Ring {
     gone: bool,
     slots: VecDeque<Slot>,
-    running: Vec<Running>,
+    /// What the host wrote of each kernel that runs.
+    running: Vec<Part>,
 }
 
 /// A step that a packet processor can make.
@@ -62,16 +72,19 @@ pub(crate) enum Event {
     Passed(usize),
     Started(usize),
     Ended(usize),
+    /// A kernel that no dispatch was made for has ended.
+    UnseenEnded(usize),
     /// The last packet of a dispatch has completed.
     Through(usize),
+    /// A marker, which has no kernel, has completed.
+    Marked(usize),
 }
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Gpu {
     rings: Vec<Ring>,
-    /// Which dispatches' kernels have ended, one way or another.
-    ended: Vec<bool>,
+    fates: Vec<Fate>,
 }
 
 impl Gpu {
@@ -88,8 +101,10 @@ impl Gpu {
             .map(|s| (s, table.now(s).map(|(signal, _)| signal)))
             .collect();
         if let Some(d) = part.dispatch {
-            self.ended.resize(self.ended.len().max(d + 1), false);
-            self.ended[d] |= self.rings[queue].gone;
+            let length = self.fates.len().max(d + 1);
+            self.fates.resize(length, Fate::default());
+            self.fates[d].queue = queue;
+            self.fates[d].ended |= self.rings[queue].gone;
         }
         if self.rings[queue].gone {
             return;
@@ -105,7 +120,7 @@ impl Gpu {
     pub(crate) fn destroy(&mut self, queue: usize) -> Vec<usize> {
         let ring = &mut self.rings[queue];
         ring.gone = true;
-        let running = ring.running.drain(..).map(|r| r.dispatch);
+        let running = ring.running.drain(..).filter_map(|part| part.dispatch);
         let mut dropped: Vec<_> = ring
             .slots
             .drain(..)
@@ -115,7 +130,7 @@ impl Gpu {
         dropped.sort_unstable();
         dropped.dedup();
         for &d in &dropped {
-            self.ended[d] = true;
+            self.fates[d].ended = true;
         }
         dropped
     }
@@ -134,12 +149,35 @@ impl Gpu {
 
     fn can_launch(&self, ring: &Ring, slot: &Slot, table: &Signals) -> bool {
         let met = || {
-            let mut deps = slot.packet.dependencies().unwrap_or_default().into_iter();
-            deps.all(|s| s.is_null() || table.value(s) == 0)
+            let named = slot.packet.dependencies().unwrap_or_default();
+            let mut named = named.into_iter().filter(|s| !s.is_null());
+            match slot.packet.packet_type() {
+                Some(PacketType::BarrierOr) => named.any(|s| table.value(s) == 0),
+                _ => named.all(|s| table.value(s) == 0),
+            }
         };
         (!slot.packet.barrier_bit() || ring.running.is_empty())
-            && slot.part.waits_for.is_none_or(|d| self.ended[d])
+            && slot.part.waits_for.is_none_or(|d| self.fates[d].ended)
             && met()
+    }
+
+    fn can_end(&self, part: Part) -> bool {
+        let Some(dispatch) = part.dispatch.filter(|_| part.needs_next) else {
+            return true;
+        };
+        let next = self.fates.get(dispatch + 1);
+        next.is_none_or(|f| f.started || f.ended || f.queue == self.fates[dispatch].queue)
+    }
+
+    /// Whether that queue's last kernel waits for one that was not dispatched yet: who waited for it
+    /// in front of that one would deadlock the application.
+    pub(crate) fn awaits_dispatch(&self, dispatch: usize) -> bool {
+        let slots = self.rings.iter().flat_map(|ring| {
+            let slots = ring.slots.iter().map(|slot| slot.part);
+            slots.chain(ring.running.iter().copied())
+        });
+        let mut of = slots.filter(|part| part.dispatch == Some(dispatch));
+        dispatch + 1 >= self.fates.len() && of.any(|part| part.needs_next)
     }
 
     /// The steps that the queue's packet processor can make now.
@@ -151,7 +189,8 @@ impl Gpu {
                 steps.push(Step::Launch(queue));
             }
         }
-        steps.extend((0..ring.running.len()).map(|i| Step::End(queue, i)));
+        let ends = (0..ring.running.len()).filter(|&i| self.can_end(ring.running[i]));
+        steps.extend(ends.map(|i| Step::End(queue, i)));
         steps
     }
 
@@ -165,10 +204,11 @@ impl Gpu {
         match step {
             Step::End(queue, i) => {
                 let ended = self.rings[queue].running.remove(i);
-                self.ended[ended.dispatch] = true;
-                events.push(Event::Ended(ended.dispatch));
-                if ended.is_last {
-                    events.push(Event::Through(ended.dispatch));
+                events.extend(ended.unseen.map(Event::UnseenEnded));
+                if let Some(dispatch) = ended.dispatch {
+                    self.fates[dispatch].ended = true;
+                    events.push(Event::Ended(dispatch));
+                    events.extend(ended.is_last.then_some(Event::Through(dispatch)));
                 }
             }
             Step::Launch(queue) => {
@@ -191,12 +231,12 @@ impl Gpu {
                 }
                 let part = slot.part;
                 match (slot.packet.packet_type(), part.dispatch) {
-                    (Some(PacketType::KernelDispatch), Some(dispatch)) => {
-                        ring.running.push(Running {
-                            dispatch,
-                            is_last: part.is_last,
-                        });
-                        events.push(Event::Started(dispatch));
+                    (Some(PacketType::KernelDispatch), dispatch) => {
+                        ring.running.push(part);
+                        if let Some(dispatch) = dispatch {
+                            self.fates[dispatch].started = true;
+                            events.push(Event::Started(dispatch));
+                        }
                     }
                     (_, dispatch) => {
                         let completion = slot.packet.completion_signal();
@@ -204,7 +244,15 @@ impl Gpu {
                             table.set(completion, table.value(completion) - 1);
                         }
                         events.extend(dispatch.filter(|_| part.is_grant).map(Event::Passed));
-                        events.extend(dispatch.filter(|_| part.is_last).map(Event::Through));
+                        if let Some(dispatch) = dispatch.filter(|_| part.is_last) {
+                            let fate = &mut self.fates[dispatch];
+                            events.push(if fate.started {
+                                Event::Through(dispatch)
+                            } else {
+                                Event::Marked(dispatch)
+                            });
+                            (fate.started, fate.ended) = (true, true);
+                        }
                     }
                 }
             }

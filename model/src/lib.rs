@@ -16,9 +16,11 @@
 //! |---|---|
 //! | `operation`, `strategy` | the operations and their generators |
 //! | `signals`, `gpu` | the emulated hardware |
-//! | `oracle`, `token` | the sequential model |
+//! | `oracle`, `period`, `token`, `exclusion`, `release` | the sequential model |
 //! | `world`, `runtime` | the three of them together, and the serializer's way to them |
-//! | `run`, `calls`, `dispatches`, `completions`, `transitions` | carrying operations out |
+//! | `lives`, `run` | carrying operations out, on one serializer after the other |
+//! | `calls`, `dispatches`, `completions`, `transitions`, `cuts`, `gaps` | the operations of everyday |
+//! | `stalls`, `lifecycle` | those of the end, and of what never ends |
 //! | `check`, `finish` | what is checked after every step, and at the end |
 //! | [`Fault`] | plants a fault, to see that its check fires |
 //! | [`Tally`] | what a run has exercised |
@@ -26,15 +28,23 @@
 mod calls;
 mod check;
 mod completions;
+mod cuts;
 mod dispatches;
+mod exclusion;
 mod fault;
 mod finish;
+mod gaps;
 mod gpu;
+mod lifecycle;
+mod lives;
 mod operation;
 mod oracle;
+mod period;
+mod release;
 mod run;
 mod runtime;
 mod signals;
+mod stalls;
 #[cfg(feature = "proptest")]
 mod strategy;
 mod subject;
@@ -45,8 +55,8 @@ mod violation;
 mod world;
 
 pub use fault::Fault;
+pub use lives::{run, run_with};
 pub use operation::{Case, End, Failure, Kind, Operation, Setup, Shape};
-pub use run::{run, run_with};
 #[cfg(feature = "proptest")]
 pub use strategy::cases;
 pub use tally::Tally;

@@ -110,8 +110,56 @@ pub enum Operation {
         /// Which queue.
         queue: u8,
     },
+    /// The application writes a kernel that the serializer is not told of.
+    Unseen {
+        /// To which queue.
+        queue: u8,
+        /// Its barrier bit is clear.
+        overlaps: bool,
+    },
+    /// Kernels pass unseen, and a marker is counted and written for them.
+    Gap {
+        /// On which queue.
+        queue: u8,
+        /// How many kernels.
+        kernels: u8,
+        /// Whether the signal of its transition can't be had.
+        failure: Option<Failure>,
+    },
+    /// A cut is made, which is asked after every step from then on who is not through.
+    Cut {
+        /// Whether its signal can't be had.
+        failure: Option<Failure>,
+        /// Besides, a drain that does not wait.
+        drain: bool,
+    },
+    /// Time goes on, and somebody looks for what stands still.
+    Stalls {
+        /// For how long.
+        advance: u8,
+        /// Whether that is released.
+        release: bool,
+    },
     /// Begin to shut down.
     Shutdown,
+    /// Finish shutting down, as far as that comes while things go on.
+    Finish {
+        /// How many steps are made meanwhile, at the most.
+        steps: u8,
+        /// In an order drawn from this.
+        seed: u8,
+    },
+    /// Leave everything as it is.
+    Leave,
+    /// Let everything through.
+    ReleaseAll,
+    /// Go on with a new serializer, where this one is shutting down, and keep the old one.
+    Fresh,
+    /// Go on with another one.
+    Switch {
+        /// Which.
+        choice: u8,
+    },
 }
 
 /// What the batch of a dispatch looks like.
@@ -123,6 +171,9 @@ pub struct Shape {
     pub before: u8,
     /// How many of the caller's packets are behind it.
     pub after: u8,
+    /// The kernel does not end before the next dispatch, on another queue, has started: such a
+    /// program can't be serialized.
+    pub needs_next: bool,
 }
 
 /// A runtime call that fails.
@@ -148,6 +199,8 @@ pub enum Kind {
 pub enum End {
     /// Everything that was dispatched is let run, in random order; then everything is dropped.
     Quiet,
+    /// The same, with a finished shutdown before everything is dropped.
+    ShutDown,
     /// Everything is dropped as it stands.
     Abrupt,
 }
@@ -161,6 +214,8 @@ pub struct Setup {
     pub start: (u32, u64),
     /// How it ends.
     pub end: End,
+    /// Whether misuse lets everything through.
+    pub releases: bool,
     /// What the order of the end is drawn from.
     pub seed: u8,
 }
@@ -208,11 +263,12 @@ impl Setup {
                 Kind::Serializer
             },
             start: STARTS[usize::from(choice >> 2 & 0b111)],
-            end: if choice >> 5 == 7 {
-                End::Abrupt
-            } else {
-                End::Quiet
+            end: match choice >> 5 {
+                7 => End::Abrupt,
+                4..=6 => End::ShutDown,
+                _ => End::Quiet,
             },
+            releases: seed & 0b11 == 3,
             seed,
         }
     }
@@ -221,7 +277,7 @@ impl Setup {
 impl Failure {
     fn of(a: u8) -> Option<Self> {
         Some(Self {
-            after: a % 3,
+            after: a % 4,
             null: a & 64 != 0,
         })
     }
@@ -233,6 +289,7 @@ impl Shape {
             overlaps: b & 1 != 0,
             before: u8::from(b & 0b1110 == 0b1110),
             after: u8::from(b & 0b11_0000 == 0b11_0000),
+            needs_next: b % 13 == 5,
         }
     }
 }
@@ -242,46 +299,70 @@ impl Operation {
     #[must_use]
     pub fn of(kind: u8, a: u8, b: u8) -> Self {
         match kind {
-            0..=5 => Self::Collect,
-            6..=14 => Self::AddQueue(None),
-            15..=17 => Self::AddQueue(Failure::of(a)),
-            18..=67 => Self::Dispatch {
+            0..=3 => Self::Collect,
+            4..=12 => Self::AddQueue(None),
+            13..=15 => Self::AddQueue(Failure::of(a)),
+            16..=60 => Self::Dispatch {
                 queue: a,
                 shape: Shape::of(b),
             },
-            68..=70 => Self::ShortArray { queue: a, given: b },
-            71..=76 => Self::Wait { queue: a, on: b },
-            77..=126 => Self::GpuStep {
+            61..=62 => Self::ShortArray { queue: a, given: b },
+            63..=68 => Self::Wait { queue: a, on: b },
+            69..=108 => Self::GpuStep {
                 queue: a,
                 choice: b,
             },
-            127..=145 => Self::Gpu {
+            109..=127 => Self::Gpu {
                 steps: a % 16 + 1,
                 seed: b,
             },
-            146..=173 => Self::Ready { choice: a },
-            174..=177 => Self::ReadyAgain { queue: a },
-            178..=207 => Self::Complete { choice: a },
+            128..=131 => Self::Unseen {
+                queue: a,
+                overlaps: b & 1 != 0,
+            },
+            132..=136 => Self::Gap {
+                queue: a,
+                kernels: b >> 2 & 0b11,
+                failure: Failure::of(b >> 4).filter(|_| b & 0b11 == 3),
+            },
+            137..=140 => Self::Cut {
+                failure: Failure::of(a).filter(|_| a & 1 != 0),
+                drain: b & 1 != 0,
+            },
+            141..=151 => Self::Stalls {
+                advance: a % 8,
+                release: b & 1 != 0,
+            },
+            152..=176 => Self::Ready { choice: a },
+            177..=179 => Self::ReadyAgain { queue: a },
+            180..=207 => Self::Complete { choice: a },
             208 => Self::Lose { choice: a },
             209..=210 => Self::Repeat { choice: a },
             211 => Self::Foreign { choice: a },
             212..=223 => Self::Enable(None),
             224..=226 => Self::Enable(Failure::of(a)),
             227..=237 => Self::Disable(None),
-            238..=240 => Self::Disable(Failure::of(a)),
-            241..=243 => Self::Destroy {
+            238..=239 => Self::Disable(Failure::of(a)),
+            240..=242 => Self::Destroy {
                 queue: a,
                 say: b % 3 != 0,
             },
-            244..=246 => Self::Say { choice: a },
-            247 => Self::SayAgain { queue: a },
-            248..=250 => Self::DropHalf { queue: a },
-            251..=254 => Self::Drain {
+            243..=244 => Self::Say { choice: a },
+            245 => Self::SayAgain { queue: a },
+            246..=247 => Self::DropHalf { queue: a },
+            248..=250 => Self::Drain {
                 barrier: a,
                 queue: b,
             },
-            255 if a < 64 => Self::Shutdown,
-            255 => Self::Collect,
+            251..=253 => Self::Fresh,
+            254 => Self::Switch { choice: a },
+            255 => match a {
+                0..=63 => Self::Shutdown,
+                64..=159 => Self::Finish { steps: b, seed: a },
+                160..=191 => Self::Leave,
+                192..=223 => Self::ReleaseAll,
+                _ => Self::Collect,
+            },
         }
     }
 }

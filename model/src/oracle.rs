@@ -2,8 +2,10 @@
 //!
 //! Time is divided into *periods* by the transitions; period 0 is that before the first one. A
 //! transition's barrier *counts* the dispatches that are in flight when it happens: dispatched
-//! before and not reported complete, on queues that have not been removed.
+//! before and not reported complete, on queues that have not been removed. A cut is a transition
+//! that keeps the mode, and so is a gap while kernels are serialized.
 
+use crate::period::Period;
 use crate::signals::{Signal, Signals};
 use crate::token::Token;
 use crate::violation::{Checked, Rule, ensure};
@@ -11,7 +13,7 @@ use std::collections::BTreeSet;
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// The serializer was told that it is gone.
+    /// The serializer was told that it is gone, or has given it up.
     pub(crate) removed: bool,
     pub(crate) dispatched: u64,
     pub(crate) completed: u64,
@@ -30,20 +32,23 @@ pub(crate) struct Dispatch {
     pub(crate) period: usize,
     pub(crate) serialized: bool,
     pub(crate) reported: bool,
+    /// The token was given on while it had it.
+    pub(crate) overtaken: bool,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Period {
-    pub(crate) enabled: bool,
-    /// Counted dispatches that still have to be reported.
-    pub(crate) counted: BTreeSet<usize>,
-    /// How many queues it counted.
-    pub(crate) queues: usize,
-    /// Its barrier's signal, once that is known.
-    pub(crate) signal: Option<Signal>,
-    pub(crate) superseded: bool,
-    /// Queues that dispatched in it.
-    users: BTreeSet<usize>,
+/// How far the end has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    #[default]
+    Open,
+    /// Dispatches are turned away.
+    Closing,
+    /// And nothing is held back any more.
+    Released,
+    /// The runtime is not called any more: everything is destroyed.
+    Finished,
+    /// The runtime is not called any more: everything is as it was.
+    Left,
 }
 
 /// What a dispatch has to get.
@@ -58,32 +63,61 @@ pub(crate) struct Due {
 #[derive(Debug)]
 pub(crate) struct Model {
     /// Whether the gates exist: barriers by themselves serialize nothing.
-    serializes: bool,
+    pub(crate) serializes: bool,
     pub(crate) queues: Vec<Queue>,
     pub(crate) dispatches: Vec<Dispatch>,
     pub(crate) periods: Vec<Period>,
     pub(crate) token: Token,
-    pub(crate) shut_down: bool,
-    pub(crate) clears: u64,
-    running: BTreeSet<usize>,
+    pub(crate) stage: Stage,
+    /// Everything was let through.
+    pub(crate) let_through: bool,
+    /// Stores that cleared a barrier, by itself or by force.
+    pub(crate) stores: u64,
+    pub(crate) forced: u64,
+    pub(crate) overtaken: u64,
+    /// How many barriers the latest force clears, and the latest period whose signal it has stored
+    /// to.
+    pub(crate) forcing: u64,
+    pub(crate) latest_forced: usize,
+    pub(crate) running: BTreeSet<usize>,
     /// Serialized dispatches that were let go and have not been reported.
-    alone: BTreeSet<usize>,
-    unreported: BTreeSet<usize>,
+    pub(crate) alone: BTreeSet<usize>,
+    pub(crate) unreported: BTreeSet<usize>,
+    /// Kernels that no dispatch was made for.
+    pub(crate) unseen: Vec<Unseen>,
+}
+
+/// A kernel that the serializer was not told of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unseen {
+    pub(crate) queue: usize,
+    /// The dispatch that stands for it.
+    pub(crate) marker: Option<usize>,
+    pub(crate) over: bool,
 }
 
 impl Model {
-    pub(crate) fn new(serializes: bool) -> Self {
+    pub(crate) fn new(serializes: bool, epoch: u32) -> Self {
         Self {
             serializes,
             queues: Vec::new(),
             dispatches: Vec::new(),
-            periods: vec![Period::default()],
+            periods: vec![Period {
+                epoch,
+                ..Period::default()
+            }],
             token: Token::default(),
-            shut_down: false,
-            clears: 0,
+            stage: Stage::Open,
+            let_through: false,
+            stores: 0,
+            forced: 0,
+            overtaken: 0,
+            forcing: 0,
+            latest_forced: 0,
             running: BTreeSet::new(),
             alone: BTreeSet::new(),
             unreported: BTreeSet::new(),
+            unseen: Vec::new(),
         }
     }
 
@@ -95,9 +129,18 @@ impl Model {
         self.periods[self.now()].enabled
     }
 
+    pub(crate) fn shut_down(&self) -> bool {
+        self.stage > Stage::Open
+    }
+
     pub(crate) fn in_flight(&self, queue: usize) -> usize {
         let of = |&&d: &&usize| self.dispatches[d].queue == queue;
         self.unreported.iter().filter(of).count()
+    }
+
+    /// Queues of the serializer's.
+    pub(crate) fn living(&self) -> impl Iterator<Item = usize> {
+        (0..self.queues.len()).filter(|&q| !self.queues[q].removed)
     }
 
     /// What a dispatch on that live queue has to get now.
@@ -105,15 +148,19 @@ impl Model {
         let q = &self.queues[queue];
         let period = &self.periods[self.now()];
         Due {
-            tag: !period.counted.is_empty() && q.latest != Some(self.now()),
+            tag: period.is_armed() && q.latest != Some(self.now()),
             serialized: self.serializes && period.enabled,
             number: q.dispatched,
         }
     }
 
     /// A dispatch on that live queue got what was due, and this packet's signal if it got one.
-    pub(crate) fn dispatch(&mut self, queue: usize, signal: Option<Signal>) -> Checked<usize> {
-        let due = self.due(queue);
+    pub(crate) fn dispatch(
+        &mut self,
+        queue: usize,
+        signal: Option<Signal>,
+        due: Due,
+    ) -> Checked<usize> {
         let now = self.now();
         if due.tag {
             let known = self.periods[now].signal;
@@ -139,25 +186,29 @@ impl Model {
             period: now,
             serialized: due.serialized,
             reported: false,
+            overtaken: false,
         });
         let d = self.dispatches.len() - 1;
         self.unreported.insert(d);
         Ok(d)
     }
 
-    /// A transition is about to happen.
-    pub(crate) fn begin(&mut self, enabled: bool) {
+    /// A transition is about to happen, over so many epochs.
+    pub(crate) fn begin(&mut self, enabled: bool, epochs: u32) {
         let now = self.now();
         let live = |q: &usize| !self.queues[*q].removed;
         let ending = &self.periods[now];
-        let superseded = now > 0 && !ending.counted.is_empty() && !ending.users.iter().any(live);
+        let superseded = now > 0 && ending.is_armed() && !ending.users.iter().any(live);
+        let epoch = ending.epoch.wrapping_add(epochs);
         self.periods[now].superseded = superseded;
         let counted = self.unreported.clone();
         let queues: BTreeSet<_> = counted.iter().map(|&d| self.dispatches[d].queue).collect();
+        let target = |q: usize| (q, self.queues[q].dispatched);
         self.periods.push(Period {
             enabled,
+            epoch,
             counted,
-            queues: queues.len(),
+            targets: queues.into_iter().map(target).collect(),
             ..Period::default()
         });
     }
@@ -187,13 +238,13 @@ impl Model {
         }
         self.resolve(dispatch);
         self.queues[queue].completed += 1;
-        if serialized {
+        if serialized && self.stage < Stage::Released {
             self.token.release(queue);
         }
         true
     }
 
-    /// The serializer is about to be told that a queue is gone.
+    /// The serializer is about to be told that a queue is gone, or to give it up.
     pub(crate) fn remove(&mut self, queue: usize) {
         self.queues[queue].removed = true;
         self.queues[queue].tags.clear();
@@ -210,112 +261,64 @@ impl Model {
         }
     }
 
-    /// Kernels that the GPU drops with their queue.
-    pub(crate) fn dropped(&mut self, dispatches: &[usize]) {
-        for d in dispatches {
-            self.running.remove(d);
-        }
-    }
-
-    /// The GPU goes behind a dispatch's grant gate.
-    pub(crate) fn passed(&mut self, dispatch: usize) -> Checked {
-        let other = self.alone.iter().next();
-        ensure(other.is_none(), Rule::KernelsOverlap, || {
-            format!(
-                "{} was let go beside {}",
-                self.name(dispatch),
-                self.name(other.copied().unwrap_or(0))
-            )
-        })?;
-        self.alone.insert(dispatch);
-        Ok(())
-    }
-
-    /// A kernel starts. True if another one runs.
-    pub(crate) fn started(&mut self, dispatch: usize) -> Checked<bool> {
-        let period = self.dispatches[dispatch].period;
-        for &other in &self.running {
-            let other_period = self.dispatches[other].period;
-            let beside = || {
-                format!(
-                    "{} started beside {}",
-                    self.name(dispatch),
-                    self.name(other)
-                )
-            };
-            ensure(other_period == period, Rule::ModesOverlap, beside)?;
-            ensure(
-                !self.dispatches[dispatch].serialized,
-                Rule::KernelsOverlap,
-                beside,
-            )?;
-        }
-        let earlier = |&&d: &&usize| self.dispatches[d].period < period;
-        let early = self.unreported.iter().find(earlier);
-        ensure(early.is_none(), Rule::ModesOverlap, || {
-            let early = early.copied().unwrap_or(0);
-            format!(
-                "{} started before {} was reported",
-                self.name(dispatch),
-                self.name(early)
-            )
-        })?;
-        self.running.insert(dispatch);
-        Ok(self.running.len() > 1)
-    }
-
-    pub(crate) fn ended(&mut self, dispatch: usize) {
-        self.running.remove(&dispatch);
-    }
-
     /// A barrier's signal, which was at `before`, is stored to.
     pub(crate) fn barrier_stored(&mut self, signal: Signal, before: i64, value: i64) -> Checked {
         ensure((before, value) == (1, 0), Rule::Clears, || {
             format!("{value} was stored to {signal:?}, which was {before}")
         })?;
-        self.clears += 1;
-        let period = self.periods.iter().find(|p| p.signal == Some(signal));
-        if let Some(period) = period {
-            ensure(
-                period.counted.is_empty() && !period.superseded,
-                Rule::Clears,
-                || format!("{signal:?} was cleared before {:?}", period.counted),
-            )?;
+        self.stores += 1;
+        let at = self.periods.iter().position(|p| p.signal == Some(signal));
+        if let Some(at) = at {
+            let period = &self.periods[at];
+            let is_forced = period.forced.is_some();
+            ensure(is_forced || period.has_cleared(), Rule::Clears, || {
+                format!("{signal:?} was cleared before {:?}", period.counted)
+            })?;
+            if is_forced {
+                ensure(at > self.latest_forced, Rule::Forces, || {
+                    let later = self.latest_forced;
+                    format!("the barrier of period {at} was forced after that of {later}")
+                })?;
+                self.latest_forced = at;
+            }
         }
-        let (clears, can) = (self.clears, self.to_be_cleared());
-        ensure(clears <= can, Rule::Clears, || {
-            format!("{clears} barriers were cleared; {can} have nothing left to wait for")
+        let (stores, can) = (self.stores, self.cleared() + self.forced);
+        ensure(stores <= can, Rule::Clears, || {
+            format!("{stores} barriers were cleared; {can} have nothing left to wait for")
         })
     }
 
-    fn to_be_cleared(&self) -> u64 {
-        let ended = |p: &&Period| p.counted.is_empty() && !p.superseded;
-        self.periods[1..].iter().filter(ended).count() as u64
+    /// How many barriers have cleared by themselves.
+    pub(crate) fn cleared(&self) -> u64 {
+        self.periods[1..].iter().filter(|p| p.has_cleared()).count() as u64
     }
 
-    /// After a step: every barrier is as it has to be, and the token is where it has to be.
+    /// After a step: every barrier is as it has to be, and the token is where it has to be. For as
+    /// long as anything is done about it.
     pub(crate) fn check(&self, table: &Signals) -> Checked {
-        self.token.check()?;
+        if self.stage == Stage::Left {
+            return Ok(());
+        }
+        if self.stage < Stage::Released {
+            self.token.check()?;
+        }
         for (i, period) in self.periods.iter().enumerate() {
             let value = period.signal.and_then(|s| table.value_of(s));
-            let right = i64::from(!period.counted.is_empty() || period.superseded);
+            let right = i64::from(period.is_armed());
             ensure(
                 value.is_none_or(|v| v == right || period.superseded),
                 Rule::Clears,
                 || format!("the barrier of period {i} is at {value:?}: {period:?}"),
             )?;
             ensure(
-                period.counted.is_empty()
-                    || period.superseded
-                    || period.signal.is_none()
-                    || value.is_some(),
+                !period.is_armed() || period.signal.is_none() || value.is_some(),
                 Rule::DestroyedUnderUse,
                 || format!("the barrier of period {i} is armed and has no signal"),
             )?;
         }
-        let (clears, right) = (self.clears, self.to_be_cleared());
-        ensure(clears == right, Rule::Clears, || {
-            format!("{clears} barriers were cleared; {right} have nothing left to wait for")
+        let (stores, right) = (self.stores, self.cleared() + self.forced);
+        ensure(stores == right, Rule::Clears, || {
+            format!("{stores} barriers were cleared; {right} have nothing left to wait for")
         })
     }
 
@@ -331,15 +334,27 @@ impl Model {
         queues.filter(|&q| self.is_tagged(q, period)).count()
     }
 
+    /// Whether that period's barrier was cleared by force and queues have yet to reach the counts
+    /// that it waited for.
+    pub(crate) fn stands_forced(&self, period: usize) -> bool {
+        let p = &self.periods[period];
+        let behind = |&(q, until): &(usize, u64)| {
+            let queue = &self.queues[q];
+            !queue.removed && queue.completed < until
+        };
+        p.forced.is_some() && p.targets.iter().any(behind)
+    }
+
     /// Periods whose barrier has not ended or may still be referred to.
     pub(crate) fn needed_barriers(&self) -> u64 {
-        let armed = |p: &Period| !p.counted.is_empty() && !p.superseded;
-        let needed = |&i: &usize| armed(&self.periods[i]) || self.tags(i) > 0;
+        let armed = |i: usize| self.periods[i].is_armed() || self.stands_forced(i);
+        let needed = |&i: &usize| armed(i) || self.tags(i) > 0;
         (1..self.periods.len()).filter(needed).count() as u64
     }
 
     /// The most barriers that the design allows: one more than periods with a dispatch in flight,
-    /// and those whose dispatchers have all been removed since.
+    /// those whose dispatchers have all been removed since, and those that were cleared by force
+    /// and wait for the end of what they counted.
     pub(crate) fn allowed_barriers(&self) -> u64 {
         let in_flight: BTreeSet<_> = self
             .unreported
@@ -348,7 +363,8 @@ impl Model {
             .collect();
         let stranded = |&i: &usize| {
             let p = &self.periods[i];
-            !p.counted.is_empty() && p.users.iter().any(|&q| self.queues[q].removed)
+            let removed = !p.counted.is_empty() && p.users.iter().any(|&q| self.queues[q].removed);
+            removed || self.stands_forced(i)
         };
         let stranded = (1..self.periods.len()).filter(stranded).count();
         (1 + in_flight.len() + stranded) as u64
@@ -358,17 +374,18 @@ impl Model {
     pub(crate) fn name(&self, dispatch: usize) -> String {
         let d = self.dispatches[dispatch];
         format!(
-            "dispatch {dispatch} (number {} of queue {}, period {}{})",
+            "dispatch {dispatch} (number {} of queue {}, period {}{}{})",
             d.number,
             d.queue,
             d.period,
-            if d.serialized { ", serialized" } else { "" }
+            if d.serialized { ", serialized" } else { "" },
+            if d.overtaken { ", overtaken" } else { "" }
         )
     }
 
     /// Who has not been reported, for people.
     pub(crate) fn describe(&self) -> String {
-        let mut text = format!("\n    {:?}", self.token);
+        let mut text = format!("\n    {:?}, {:?}", self.stage, self.token);
         for &d in &self.unreported {
             text += &format!("\n    not reported: {}", self.name(d));
         }

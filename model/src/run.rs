@@ -1,40 +1,15 @@
-//! Carrying a case out.
+//! One serializer's part of a case, carried out.
 
+use crate::cuts::Made;
 use crate::fault::Fault;
-use crate::operation::{Case, Kind, Operation, Setup};
+use crate::operation::{Kind, Operation, Setup};
 use crate::runtime::Shared;
+use crate::stalls::Watcher;
 use crate::subject::Subject;
-use crate::tally::Tally;
-use crate::violation::{Checked, Violation};
+use crate::violation::Checked;
 use crate::world::World;
-use hsa_serializer::{BarrierHandle, Domain, Outcome, Queue, QueueId, Serializer};
+use hsa_serializer::{BarrierHandle, Domain, OnMisuse, Outcome, Queue, QueueId, Serializer};
 use std::sync::{Arc, MutexGuard, OnceLock};
-
-/// Carries a case out, checks everything after every step, and tells what was exercised.
-///
-/// # Errors
-/// The first violation. A panic of the serializer's goes through.
-pub fn run(case: &Case) -> Result<Tally, Violation> {
-    run_with(case, None)
-}
-
-/// The same with a planted fault.
-///
-/// # Errors
-/// The first violation.
-pub fn run_with(case: &Case, fault: Option<Fault>) -> Result<Tally, Violation> {
-    let mut run = Run::new(case.setup, fault);
-    for (i, &operation) in case.operations.iter().enumerate() {
-        run.apply(operation)
-            .and_then(|()| run.check())
-            .map_err(|violation| Violation {
-                step: Some((i, operation)),
-                ..violation
-            })?;
-        run.shared.world().tally.steps += 1;
-    }
-    run.finish()
-}
 
 /// A queue's host side.
 #[derive(Debug)]
@@ -71,19 +46,31 @@ pub(crate) struct Run {
     /// Dispatches that were made on queues that were gone, which may or may not show in statistics.
     pub(crate) on_gone: u64,
     pub(crate) misuse: u64,
+    pub(crate) cuts: Vec<Made>,
+    pub(crate) watchers: Vec<Watcher>,
+    /// The time that who looks for stalls goes by.
+    pub(crate) clock: u64,
 }
 
 impl Run {
-    fn new(setup: Setup, fault: Option<Fault>) -> Self {
+    pub(crate) fn new(setup: Setup, fault: Option<Fault>) -> Self {
         let serializes = setup.kind == Kind::Serializer;
-        let shared = Shared::new(World::new(serializes, fault));
+        let shared = Shared::new(World::new(serializes, setup.start.0 & !1, fault));
+        let on_misuse = if setup.releases {
+            OnMisuse::Release
+        } else {
+            OnMisuse::GoOn
+        };
         let builder = Serializer::<Shared>::builder()
             .domain(Domain::new())
+            .on_misuse(on_misuse)
             .starting_at(setup.start.0, setup.start.1);
+        let subject = Subject::new(setup.kind, builder, shared.clone());
         Self {
             setup,
             fault,
-            subject: Subject::new(setup.kind, builder, shared.clone()),
+            watchers: subject.watchers(),
+            subject,
             shared,
             hosts: Vec::new(),
             tickets: Vec::new(),
@@ -93,11 +80,21 @@ impl Run {
             foreign: None,
             on_gone: 0,
             misuse: 0,
+            cuts: Vec::new(),
+            clock: 0,
         }
     }
 
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
         self.shared.world()
+    }
+
+    /// Carries an operation out and checks everything.
+    pub(crate) fn step(&mut self, operation: Operation) -> Checked {
+        self.apply(operation)?;
+        self.check()?;
+        self.world().tally.steps += 1;
+        Ok(())
     }
 
     fn apply(&mut self, operation: Operation) -> Checked {
@@ -146,14 +143,36 @@ impl Run {
                 Ok(())
             }
             Operation::Drain { barrier, queue } => self.drain(barrier, queue),
-            Operation::Shutdown => {
-                if let Subject::Serializer(serializer) = &self.subject {
-                    serializer.begin_shutdown();
-                    self.world().model.shut_down = true;
-                    self.world().tally.shutdowns += 1;
-                }
+            Operation::Unseen { queue, overlaps } => {
+                self.unseen(queue, overlaps);
                 Ok(())
             }
+            Operation::Gap {
+                queue,
+                kernels,
+                failure,
+            } => self.gap(queue, kernels, failure),
+            Operation::Cut { failure, drain } => self.cut(failure, drain),
+            Operation::Stalls { advance, release } => {
+                self.check_stalls(advance.into(), release).map(drop)
+            }
+            Operation::Shutdown => {
+                self.begin_shutdown();
+                Ok(())
+            }
+            Operation::Finish { steps, seed } => {
+                self.finish_shutdown(steps % 64, &mut Dice(seed.into()))
+            }
+            Operation::Leave => {
+                self.leave();
+                Ok(())
+            }
+            Operation::ReleaseAll => {
+                self.release_all();
+                Ok(())
+            }
+            // Of several serializers, not of one.
+            Operation::Fresh | Operation::Switch { .. } => Ok(()),
         }
     }
 

@@ -107,6 +107,10 @@ impl Signals {
         self.entries.iter().filter(|e| e.alive).count()
     }
 
+    pub(crate) fn live_but(&self, kind: SignalKind) -> usize {
+        self.live() - self.live_of(kind) as usize
+    }
+
     pub(crate) fn live_of(&self, kind: SignalKind) -> u64 {
         let of_kind = |e: &&Entry| e.alive && e.kind == kind;
         self.entries.iter().filter(of_kind).count() as u64

@@ -44,7 +44,7 @@ tally! {
     kernels,
     /// Those of them that ran serialized.
     kernels_serialized,
-    /// Kernels that started while another one of their period ran (where that is allowed).
+    /// Kernels that started while another one ran (where that is allowed).
     kernels_overlapping,
     /// Transitions.
     transitions,
@@ -96,8 +96,48 @@ tally! {
     numbers_wrapped,
     /// Barriers that were asked about a drain.
     drains,
-    /// Cases that shut down.
+    /// Kernels that do not end before another one starts.
+    needy,
+    /// Kernels that the serializer was not told of.
+    unseen,
+    /// Markers that were counted for such kernels.
+    gaps,
+    /// Those of them that were while kernels were serialized.
+    gaps_serialized,
+    /// Kernels that the serializer was not told of and that a marker stood for.
+    unseen_marked,
+    /// Cuts.
+    cuts,
+    /// Things that were told to stand still.
+    stalls_named,
+    /// Grants that were overtaken.
+    overtaken,
+    /// Barriers that were cleared by force.
+    forced,
+    /// Times that several were, by one call.
+    forced_at_once,
+    /// Kernels that started beside an overtaken holder.
+    beside_overtaken,
+    /// Kernels that started beside one of an older mode, behind a barrier that was cleared by force.
+    beside_forced,
+    /// Completions of dispatches that had been overtaken.
+    overtaken_completions,
+    /// Completions that a barrier which was cleared by force had waited for.
+    forced_completions,
+    /// Begun shutdowns.
     shutdowns,
+    /// Queues that a shutdown gave up.
+    given_up,
+    /// Shutdowns that have finished.
+    finished,
+    /// Serializers that were left.
+    left,
+    /// Times that everything was let through.
+    released,
+    /// Those of them that misuse led to.
+    released_for_misuse,
+    /// New serializers that followed one that was shut down.
+    fresh,
     /// Cases that were dropped as they stood.
     abrupt_ends,
 }

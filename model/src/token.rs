@@ -33,10 +33,24 @@ impl Token {
         Ok(())
     }
 
+    /// The same once everything was let through: it goes on among what is removed, and matters to
+    /// nobody.
+    pub(crate) fn passed_on(&mut self, queue: usize) {
+        self.waiting.retain(|&q| q != queue);
+        self.holder = Some(queue);
+        self.grants += 1;
+    }
+
+    /// The holder's kernel has completed; an overtaken one's gives nothing back.
     pub(crate) fn release(&mut self, queue: usize) {
         if self.holder == Some(queue) {
             self.holder = None;
         }
+    }
+
+    /// The token is taken from its holder, to be given on.
+    pub(crate) fn overtake(&mut self) {
+        self.holder = None;
     }
 
     pub(crate) fn remove(&mut self, queue: usize) {

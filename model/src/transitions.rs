@@ -14,16 +14,16 @@ impl Run {
         let (shut_down, now, creations) = {
             let world = self.world();
             (
-                world.model.shut_down,
+                world.model.shut_down(),
                 world.model.enabled(),
                 world.creations,
             )
         };
         if matches!(self.subject, Subject::Set(_)) {
-            return self.arm(before);
+            return self.arm(before, shut_down);
         }
         if !shut_down && now != enabled {
-            self.world().model.begin(enabled);
+            self.world().model.begin(enabled, 1);
         }
         let answer = {
             let Subject::Serializer(serializer) = &self.subject else {
@@ -48,7 +48,7 @@ impl Run {
             }
             Ok(Transition::Changed { waiting_for }) if !shut_down && now != enabled => {
                 let world = self.world();
-                let right = world.model.periods[world.model.now()].queues;
+                let right = world.model.periods[world.model.now()].targets.len();
                 ensure(waiting_for == right, Rule::Answer, || {
                     format!("waiting for {waiting_for} queues, not {right}")
                 })?;
@@ -62,8 +62,10 @@ impl Run {
         }
     }
 
-    fn arm(&mut self, before: Option<Before>) -> Checked {
-        self.world().model.begin(false);
+    fn arm(&mut self, before: Option<Before>, shut_down: bool) -> Checked {
+        if !shut_down {
+            self.world().model.begin(false, 2);
+        }
         let outcome = Arc::new(OnceLock::new());
         let told = outcome.clone();
         let answer = {
@@ -74,9 +76,12 @@ impl Run {
                 told.set(outcome).expect("a barrier ends once");
             })
         };
-        let failed = self.has_failed(before, answer.is_err())?;
+        let is_error = matches!(answer, Err(TransitionError::Signal(_)));
+        let failed = self.has_failed(before, is_error)?;
         match answer {
-            Ok(handle) => {
+            // Misuse has let everything through.
+            Err(TransitionError::ShutDown) if shut_down => Ok(()),
+            Ok(handle) if !shut_down => {
                 let mut world = self.world();
                 let period = world.model.now();
                 let signal = world.signals.now(handle.signal()).map(|(s, _)| s);
@@ -89,7 +94,7 @@ impl Run {
                 });
                 Ok(())
             }
-            Err(TransitionError::Signal(_)) if failed => {
+            Err(TransitionError::Signal(_)) if failed && !shut_down => {
                 self.world().model.take_back();
                 Ok(())
             }
@@ -108,7 +113,7 @@ impl Run {
         let mut world = self.world();
         world.tally.drains += 1;
         let p = &world.model.periods[*period];
-        let right = if !p.counted.is_empty() && !p.superseded {
+        let right = if p.is_armed() {
             Drain::Armed
         } else if world.model.is_tagged(queue, *period) {
             Drain::Outstanding

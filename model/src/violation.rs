@@ -30,8 +30,19 @@ pub enum Rule {
     ErrorChangedState,
     /// 9: barriers are bounded by what is in flight.
     TooManyBarriers,
-    /// 7, 9: nothing is left when everything was dropped, nor anybody who could call the runtime.
+    /// 7, 9: nothing is left when everything was dropped or has been shut down, nor anybody who
+    /// could call the runtime.
     Leak,
+    /// 7: after a shutdown has finished, or everything was left as it is, the runtime is not called.
+    CalledAfterEnd,
+    /// 10: what stands still for longer than it may is named, with what it waits for and who waits
+    /// for it, and nothing else is; and the first of it is released where that is wanted.
+    Stalls,
+    /// 2, 10: what is cleared by force is cleared oldest first; everything is let through when
+    /// somebody says so, and not otherwise.
+    Forces,
+    /// A cut names who was in flight and is not through, and waits for nobody else.
+    Cut,
     /// A call's answer is not the right one.
     Answer,
     /// The statistics do not add up.
@@ -42,7 +53,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 19] = [
         Self::Packets,
         Self::Clears,
         Self::DestroyedTwice,
@@ -55,6 +66,10 @@ impl Rule {
         Self::ErrorChangedState,
         Self::TooManyBarriers,
         Self::Leak,
+        Self::CalledAfterEnd,
+        Self::Stalls,
+        Self::Forces,
+        Self::Cut,
         Self::Answer,
         Self::Statistics,
         Self::Reports,

@@ -3,10 +3,10 @@
 use crate::fault::Fault;
 use crate::gpu::{Event, Gpu, Step};
 use crate::operation::Failure;
-use crate::oracle::Model;
+use crate::oracle::{Model, Stage};
 use crate::signals::{Signal, Signals};
 use crate::tally::Tally;
-use crate::violation::{Checked, Rule, Violation};
+use crate::violation::{Checked, Rule, Violation, ensure};
 use hsa_serializer::{QueueId, Report, SignalKind};
 use hsa_sys::{hsa_signal_t, hsa_signal_value_t, hsa_status_t};
 
@@ -35,31 +35,39 @@ pub(crate) struct World {
     /// Signals that were asked for.
     pub(crate) creations: u64,
     pub(crate) latest: [Option<Signal>; 2],
+    pub(crate) escape_made: bool,
     pub(crate) reports: Vec<Report>,
     pub(crate) tally: Tally,
     pub(crate) fault: Option<Fault>,
     /// Everything is being dropped: packets and handlers are nobody's any more.
     pub(crate) ending: bool,
+    /// The runtime may not be called any more.
+    pub(crate) sealed: bool,
+    /// A store that a planted fault holds back.
+    held: Option<hsa_signal_t>,
     through: u64,
     found: Option<Violation>,
 }
 
 impl World {
-    pub(crate) fn new(serializes: bool, fault: Option<Fault>) -> Self {
+    pub(crate) fn new(serializes: bool, epoch: u32, fault: Option<Fault>) -> Self {
         Self {
             signals: Signals::default(),
             gpu: Gpu::default(),
-            model: Model::new(serializes),
+            model: Model::new(serializes, epoch),
             handlers: Vec::new(),
             notices: Vec::new(),
             plan: None,
             failed: false,
             creations: 0,
             latest: [None; 2],
+            escape_made: false,
             reports: Vec::new(),
             tally: Tally::default(),
             fault,
             ending: false,
+            sealed: false,
+            held: None,
             through: 0,
             found: None,
         }
@@ -81,6 +89,13 @@ impl World {
         self.found.take().map_or(Ok(()), Err)
     }
 
+    /// The serializer calls the runtime.
+    fn called(&mut self, what: &str) {
+        if self.sealed {
+            self.find(Rule::CalledAfterEnd, what.into());
+        }
+    }
+
     fn fails_now(&mut self) -> bool {
         let Some(plan) = &mut self.plan else {
             return false;
@@ -99,6 +114,7 @@ impl World {
         kind: SignalKind,
         initial: hsa_signal_value_t,
     ) -> Result<hsa_signal_t, hsa_status_t> {
+        self.called("create_signal");
         self.creations += 1;
         let null = self.plan.is_some_and(|plan| plan.null);
         if self.fails_now() {
@@ -113,7 +129,8 @@ impl World {
         }
         let initial = match (kind, self.fault) {
             (SignalKind::Barrier, Some(Fault::BarrierBornClear))
-            | (SignalKind::Block, Some(Fault::BlockBornOpen)) => 0,
+            | (SignalKind::Block, Some(Fault::BlockBornOpen))
+            | (SignalKind::Escape, Some(Fault::EscapeBornOpen)) => 0,
             _ => initial,
         };
         let handle = self.signals.create(kind, initial);
@@ -121,12 +138,14 @@ impl World {
         match kind {
             SignalKind::Ready => self.latest[0] = signal,
             SignalKind::Block => self.latest[1] = signal,
+            SignalKind::Escape => self.escape_made = true,
             _ => {}
         }
         Ok(handle)
     }
 
     pub(crate) fn destroy(&mut self, handle: hsa_signal_t) -> Result<(), hsa_status_t> {
+        self.called("destroy_signal");
         let Some((signal, kind)) = self.signals.now(handle) else {
             let text = format!("signal {:#x} does not exist", handle.handle);
             self.find(Rule::DestroyedTwice, text);
@@ -141,7 +160,8 @@ impl World {
         }
         let watched = self.handlers.iter().any(|w| w.signal == signal);
         match (kind, self.fault) {
-            (SignalKind::Barrier, Some(Fault::BarrierKept)) => return Ok(()),
+            (SignalKind::Barrier, Some(Fault::BarrierKept))
+            | (SignalKind::Escape, Some(Fault::EscapeKept)) => return Ok(()),
             (SignalKind::Ready, Some(Fault::ReadyKept)) if watched => return Ok(()),
             (SignalKind::Barrier, Some(Fault::DestroyRefused)) => {
                 return Err(hsa_status_t::ERROR_RESOURCE_FREE);
@@ -173,6 +193,7 @@ impl World {
     }
 
     pub(crate) fn store(&mut self, handle: hsa_signal_t, value: hsa_signal_value_t) {
+        self.called("store");
         let Some((signal, kind)) = self.signals.now(handle) else {
             let text = format!("{value} was stored to {:#x}, which is gone", handle.handle);
             return self.find(Rule::DestroyedUnderUse, text);
@@ -180,8 +201,21 @@ impl World {
         let before = self.signals.value(handle);
         match (kind, self.fault) {
             (SignalKind::Barrier, Some(Fault::ClearLost))
-            | (SignalKind::Block, Some(Fault::GrantLost)) => return,
+            | (SignalKind::Block, Some(Fault::GrantLost))
+            | (SignalKind::Escape, Some(Fault::EscapeLost)) => return,
+            (SignalKind::Barrier, Some(Fault::ForcedNewestFirst)) if self.comes_too_early() => {
+                self.held = Some(handle);
+                return;
+            }
             _ => self.signals.set(handle, value),
+        }
+        if kind == SignalKind::Escape {
+            let right = value == 0 && self.model.stage == Stage::Released;
+            let checked = ensure(right, Rule::Forces, || {
+                let stage = self.model.stage;
+                format!("{value} was stored to the escape signal; {stage:?}")
+            });
+            self.keep(checked);
         }
         if kind == SignalKind::Barrier {
             let checked = self.model.barrier_stored(signal, before, value);
@@ -194,10 +228,19 @@ impl World {
                 // A violation is kept; what the serializer is told does not matter any more.
                 let _ = self.destroy(handle);
             }
+            if let Some(held) = self.held.take() {
+                self.fault = None;
+                self.store(held, value);
+            }
         }
         if kind == SignalKind::Block && value == 0 {
             let of = |q: &crate::oracle::Queue| q.block == Some(signal);
-            if let Some(queue) = self.model.queues.iter().position(of) {
+            let queue = self.model.queues.iter().position(of);
+            if self.model.stage == Stage::Released {
+                queue
+                    .into_iter()
+                    .for_each(|queue| self.model.token.passed_on(queue));
+            } else if let Some(queue) = queue {
                 let checked = self.model.token.granted(queue);
                 self.keep(checked);
                 if self.fault == Some(Fault::GrantedTwice) {
@@ -208,12 +251,18 @@ impl World {
         }
     }
 
+    /// Whether this store is the first of several that one call forces.
+    fn comes_too_early(&self) -> bool {
+        self.held.is_none() && self.model.latest_forced == 0 && self.model.forcing > 1
+    }
+
     pub(crate) fn compare_exchange(
         &mut self,
         handle: hsa_signal_t,
         expected: hsa_signal_value_t,
         desired: hsa_signal_value_t,
     ) -> hsa_signal_value_t {
+        self.called("compare_exchange");
         let Some((signal, _)) = self.signals.now(handle) else {
             let text = format!("signal {:#x}, which is gone, was exchanged", handle.handle);
             self.find(Rule::DestroyedUnderUse, text);
@@ -240,6 +289,7 @@ impl World {
         ready: hsa_signal_t,
         queue: QueueId,
     ) -> Result<(), hsa_status_t> {
+        self.called("watch_ready");
         if self.fails_now() {
             return Err(hsa_status_t::ERROR_OUT_OF_RESOURCES);
         }
@@ -255,6 +305,7 @@ impl World {
     }
 
     pub(crate) fn report(&mut self, report: Report) {
+        self.called("report");
         self.reports.push(report);
     }
 
@@ -266,13 +317,20 @@ impl World {
                 Event::Started(d) => {
                     let beside = self.model.started(d)?;
                     self.tally.kernels += 1;
-                    self.tally.kernels_overlapping += u64::from(beside);
+                    self.tally.kernels_overlapping += u64::from(beside.another);
+                    self.tally.beside_overtaken += u64::from(beside.overtaken);
+                    self.tally.beside_forced += u64::from(beside.older);
                     self.tally.kernels_serialized += u64::from(self.model.dispatches[d].serialized);
                     if self.fault == Some(Fault::ReportedAtStart) {
                         self.notices.push(d);
                     }
                 }
                 Event::Ended(d) => self.model.ended(d),
+                Event::UnseenEnded(u) => self.model.unseen[u].over = true,
+                Event::Marked(d) => {
+                    let early = self.model.dispatches[d].reported || self.notices.contains(&d);
+                    self.notices.extend((!early).then_some(d));
+                }
                 Event::Through(d) => {
                     self.through += 1;
                     let swallowed =
