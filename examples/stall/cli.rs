@@ -1,0 +1,172 @@
+//! The arguments, and which runs follow from them.
+
+use crate::program::Case;
+use crate::run::{End, Run, Who, run as run_one};
+use crate::text;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, ValueEnum};
+use harness::BoxError;
+use hsa_serializer::StallPolicy;
+use std::ffi::OsString;
+use std::io::Write;
+use std::time::Duration;
+
+/// Runs programs that can't be serialized: under a serializer they hang, are named, or are released.
+///
+/// With neither --serializer nor --policy each program runs by itself, under the design with locks, and
+/// under this crate with both policies, and what is to come of each run is checked.
+#[derive(Debug, Parser)]
+#[command(
+    name = "stall",
+    version,
+    after_help = "Exit codes: 0 it came to its end (or, of all runs one after the other, each went \
+    as told); 1 something happened that must not happen; 2 bad arguments; 3 it hangs"
+)]
+struct Arguments {
+    /// Which program; all of them by default.
+    #[arg(long, value_enum)]
+    case: Option<Case>,
+    /// Who serializes it.
+    #[arg(long, value_enum)]
+    serializer: Option<Serializer>,
+    /// What this crate does about a stall: report by default.
+    #[arg(long, value_enum)]
+    policy: Option<Policy>,
+    /// What makes no progress for so many milliseconds is a stall, to this crate.
+    #[arg(long, value_name = "MS", default_value_t = 200)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    after: u64,
+    /// A run that has not ended after so many milliseconds, and the time for a stall, hangs.
+    #[arg(long, value_name = "MS", default_value_t = 500)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    limit: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Serializer {
+    /// A serializer under locks, as profilers have had it.
+    Locked,
+    /// This crate.
+    Crate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Policy {
+    /// Name it.
+    Report,
+    /// Name it and let it go, at the price of exclusiveness.
+    Release,
+}
+
+impl Arguments {
+    fn after(&self) -> Duration {
+        Duration::from_millis(self.after)
+    }
+
+    fn crate_with(&self, policy: Policy) -> Who {
+        let policy = match policy {
+            Policy::Report => StallPolicy::Report,
+            Policy::Release => StallPolicy::Release,
+        };
+        Who::Crate(policy, self.after())
+    }
+
+    /// Who serializes each program, one after the other.
+    fn who(&self) -> Result<Vec<Who>, clap::Error> {
+        match (self.serializer, self.policy) {
+            (None, None) => Ok(vec![
+                Who::Nobody,
+                Who::Locked,
+                self.crate_with(Policy::Report),
+                self.crate_with(Policy::Release),
+            ]),
+            (Some(Serializer::Locked), None) => Ok(vec![Who::Locked]),
+            (Some(Serializer::Locked), Some(_)) => Err(Self::command().error(
+                ErrorKind::ArgumentConflict,
+                "--policy is this crate's: '--serializer locked' has none",
+            )),
+            (_, policy) => Ok(vec![self.crate_with(policy.unwrap_or(Policy::Report))]),
+        }
+    }
+
+    fn shows_all(&self) -> bool {
+        self.serializer.is_none() && self.policy.is_none()
+    }
+}
+
+/// Runs the program; what it exits with.
+pub(crate) fn run(
+    args: impl IntoIterator<Item = OsString>,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> u8 {
+    let parsed = Arguments::try_parse_from(args);
+    let (arguments, who) = match parsed.and_then(|a| a.who().map(|who| (a, who))) {
+        Ok(parsed) => parsed,
+        // Nobody is left to be told what could not be written, here and below.
+        Err(e) if !e.use_stderr() => {
+            let _ = write!(out, "{e}");
+            return 0;
+        }
+        Err(e) => {
+            let _ = write!(err, "{e}");
+            return 2;
+        }
+    };
+    match run_all(&arguments, &who, out) {
+        Ok((_, wrong)) if !wrong.is_empty() => {
+            for wrong in wrong {
+                let _ = writeln!(err, "not as told: {wrong}");
+            }
+            1
+        }
+        Ok((true, _)) if !arguments.shows_all() => 3,
+        Ok(_) => 0,
+        Err(e) => {
+            let _ = writeln!(err, "error: {e}");
+            1
+        }
+    }
+}
+
+/// Whether anything hangs, and what was not as it is to be.
+fn run_all(
+    arguments: &Arguments,
+    who: &[Who],
+    out: &mut impl Write,
+) -> Result<(bool, Vec<String>), BoxError> {
+    let limit = arguments.after() + Duration::from_millis(arguments.limit);
+    let cases = match arguments.case {
+        Some(case) => vec![case],
+        None => Case::ALL.to_vec(),
+    };
+    let (mut hangs, mut wrong) = (false, Vec::new());
+    for case in cases {
+        let _ = writeln!(out, "{}: {}.", case.name(), case.story());
+        for who in who {
+            let run = run_one(case, *who, limit)?;
+            let _ = writeln!(out, "{}", text::of(&run));
+            hangs |= !matches!(run.end, End::Finished);
+            let told = check(&run, arguments.after()).into_iter();
+            wrong
+                .extend(told.map(|wrong| format!("{}, {}: {wrong}", case.name(), text::who(*who))));
+        }
+    }
+    Ok((hangs, wrong))
+}
+
+/// What is not as it is to be.
+fn check(run: &Run, after: Duration) -> Vec<String> {
+    let mut wrong = run.problems.clone();
+    let lost = run.cost.all() > 0 && run.overlaps > 0;
+    let expected = match (run.who, &run.end) {
+        (Who::Nobody, End::Finished) | (Who::Locked, End::Hangs(_)) => !lost,
+        (Who::Crate(StallPolicy::Report, _), End::Named(_)) => !lost && run.took < after * 2,
+        (Who::Crate(StallPolicy::Release, _), End::Finished) => lost,
+        _ => false,
+    };
+    if !expected {
+        wrong.push("that is not what is to come of it".into());
+    }
+    wrong
+}

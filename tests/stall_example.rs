@@ -1,0 +1,136 @@
+//! The example `stall`: every program under every serializer, with what is said of it.
+
+#[path = "../examples/stall/cli.rs"]
+mod cli;
+#[path = "../examples/stall/program.rs"]
+mod program;
+#[path = "../examples/stall/run.rs"]
+mod run;
+#[path = "../examples/stall/text.rs"]
+mod text;
+
+use std::ffi::OsString;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// Many times what all runs of one program take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What it exits with, prints, and complains of.
+fn run(options: &str) -> (u8, String, String) {
+    let args = format!("stall {options}");
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let args = args.split_whitespace().map(OsString::from);
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let code = cli::run(args, &mut out, &mut err);
+        // Nobody listens any more where it came too late.
+        let _ = tell.send((code, out, err));
+    });
+    let (code, out, err) = told
+        .recv_timeout(PATIENCE)
+        .unwrap_or_else(|e| panic!("stall {options}: {e}"));
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (code, text(out), text(err))
+}
+
+/// Runs it with so much time for a stall that a busy machine is not late, and finds all of these
+/// lines in what it prints, in this order.
+fn expect(code: u8, options: &str, lines: &[&str]) {
+    let (got, out, err) = run(&format!("{options} --after 500"));
+    assert_eq!((got, err.as_str()), (code, ""), "{options}\n{out}");
+    let mut rest = out.as_str();
+    for line in lines {
+        match rest.split_once(line) {
+            Some((_, after)) => rest = after,
+            None => panic!("{options}: {line:?} is missing in\n{out}"),
+        }
+    }
+}
+
+const CASES: [&str; 3] = ["token", "transition", "copies"];
+
+#[test]
+fn under_locks_it_hangs() {
+    for case in CASES {
+        let line = "under locks          hangs: not at its end after 1";
+        let options = format!("--case {case} --serializer locked");
+        expect(3, &options, &[line, "q0 packet ", "q1 packet "]);
+    }
+}
+
+#[test]
+fn the_crate_names_the_agent_the_queues_the_dispatch_and_who_waits_for_whom() {
+    expect(
+        3,
+        "--case token --policy report",
+        &[
+            "hangs, and was named after ",
+            "agent 0xa001: queue ",
+            " holds the token with dispatch 0",
+            "and queue ",
+            " waits for it",
+        ],
+    );
+    for case in ["transition", "copies"] {
+        expect(
+            3,
+            &format!("--case {case} --serializer crate"),
+            &[
+                "hangs, and was named after ",
+                "agent 0xa001: the barrier of epoch 1 waits",
+                "for queue 0 (0 of 1 dispatches completed)",
+                "and holds back queue 1 from dispatch 0 on",
+            ],
+        );
+    }
+}
+
+#[test]
+fn the_crate_releases_it_and_says_what_that_cost() {
+    for case in CASES {
+        let counted = match case {
+            "token" => "0 forced, 1 overtaken",
+            _ => "1 forced, 0 overtaken",
+        };
+        expect(
+            0,
+            &format!("--case {case} --serializer crate --policy release"),
+            &[
+                "at its end after ",
+                ": released, kernels may run side by side",
+                "kernels side by side: 2 at most, of which 1 started when they must not",
+                counted,
+            ],
+        );
+    }
+}
+
+#[test]
+fn without_arguments_all_of_it_goes_as_told() {
+    let runs = [
+        "unserialized         at its end",
+        "under locks          hangs",
+        "this crate, report   hangs, and was named",
+        "this crate, release  at its end",
+    ];
+    let lines: Vec<_> = CASES.iter().flat_map(|_| runs).collect();
+    expect(0, "", &lines);
+}
+
+#[test]
+fn arguments_that_are_wrong_and_the_help() {
+    for options in [
+        "--case none",
+        "--after 0",
+        "--serializer locked --policy release",
+    ] {
+        let (code, out, err) = run(options);
+        assert_eq!((code, out.as_str()), (2, ""), "{options}");
+        assert!(err.starts_with("error: "), "{options}: {err}");
+    }
+    let (code, out, err) = run("--help");
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("Exit codes: 0 "), "{out}");
+}
