@@ -1,15 +1,19 @@
 //! What an application does: start the runtime, create queues, submit, wait.
 
 use crate::hsa::Hsa;
+use crate::watchdog;
 use anyhow::{Context, Result, ensure};
 use hsa_sys::{
     Api, AqlPacket, HSA_QUEUE_TYPE_MULTI, HsaApiTable, Tables, hsa_agent_t, hsa_queue_t,
-    hsa_queue_type32_t, hsa_status_t,
+    hsa_status_t,
 };
 use libloading::Library;
 use std::env;
 use std::sync::atomic::{AtomicU32, Ordering::Release};
 use std::thread;
+
+/// The part of a scenario in which it shuts the runtime down.
+pub const SHUTTING_DOWN: &str = "hsa_shut_down";
 
 /// An initialized runtime.
 #[derive(Debug)]
@@ -43,6 +47,19 @@ impl App {
     /// # Errors
     /// What the runtime answered.
     pub fn stop(self) -> Result<(), hsa_status_t> {
+        // SAFETY: nobody else has it.
+        unsafe { self.shut_down() }
+    }
+
+    /// The same for an application that goes on to look at what it has of the runtime.
+    ///
+    /// # Errors
+    /// What the runtime answered.
+    ///
+    /// # Safety
+    /// Where it was the last user of the runtime, nobody calls that any more.
+    pub unsafe fn shut_down(&self) -> Result<(), hsa_status_t> {
+        watchdog::stage(SHUTTING_DOWN);
         // SAFETY: it was initialized by `start`.
         unsafe { (self.hsa.api().hsa_shut_down)() }.ok()
     }
@@ -77,7 +94,19 @@ impl App {
         let null = std::ptr::null_mut();
         let create = self.hsa.api().hsa_queue_create;
         // SAFETY: no callback; `queue` is written where the call succeeds.
-        unsafe { create(agent, size, MULTI, None, null, 0, 0, &raw mut queue) }.ok()?;
+        unsafe {
+            create(
+                agent,
+                size,
+                HSA_QUEUE_TYPE_MULTI,
+                None,
+                null,
+                0,
+                0,
+                &raw mut queue,
+            )
+        }
+        .ok()?;
         // SAFETY: it was just made.
         Ok(unsafe { AppQueue::new(self.hsa, queue) })
     }
@@ -128,12 +157,22 @@ impl AppQueue {
     /// # Panics
     /// If it is larger than the ring.
     pub fn submit(&self, packets: &[AqlPacket]) {
-        let (api, fields) = (self.hsa.api(), self.fields());
-        let (size, count) = (u64::from(fields.size), packets.len() as u64);
-        assert!(count <= size, "{count} packets for a ring of {size}");
-        if count == 0 {
-            return;
+        let count = packets.len() as u64;
+        if count > 0 {
+            let first = self.reserve(count);
+            self.publish(first, packets);
+            self.ring(first + count - 1);
         }
+    }
+
+    /// Reserves so many slots, once there is room for them; the index of the first one.
+    ///
+    /// # Panics
+    /// If they are more than the ring has.
+    #[must_use]
+    pub fn reserve(&self, count: u64) -> u64 {
+        let (api, size) = (self.hsa.api(), self.size());
+        assert!(count <= size, "{count} packets for a ring of {size}");
         // SAFETY: it lives.
         let first = unsafe { (api.hsa_queue_add_write_index_scacq_screl)(self.queue, count) };
         // SAFETY: it lives.
@@ -142,11 +181,17 @@ impl AppQueue {
         {
             thread::yield_now();
         }
+        first
+    }
+
+    /// Writes packets into slots that were reserved, from this index on.
+    pub fn publish(&self, first: u64, packets: &[AqlPacket]) {
+        let (fields, size) = (self.fields(), self.size());
         let ring = fields.base_address.cast::<[u64; 8]>();
         for (index, packet) in (first..).zip(packets) {
             let words = packet.words();
-            // SAFETY: within the ring. The slot was reserved above and has been read, so it is ours
-            // until its header says otherwise, which comes last.
+            // SAFETY: within the ring. The slot was reserved and has been read, so it is ours until its
+            // header says otherwise, which comes last.
             unsafe {
                 let slot = ring.add((index % size) as usize);
                 let slot = slot.cast::<u32>();
@@ -157,11 +202,11 @@ impl AppQueue {
                 AtomicU32::from_ptr(slot).store(words[0] as u32, Release);
             }
         }
-        // SAFETY: its doorbell lives as long as the queue.
-        unsafe {
-            let last = (first + count - 1) as i64;
-            (api.hsa_signal_store_screlease)(fields.doorbell_signal, last);
-        }
+    }
+
+    /// Rings the doorbell for the packet of that index.
+    pub fn ring(&self, index: u64) {
+        self.hsa.store(self.fields().doorbell_signal, index as i64);
     }
 
     /// Destroys it by the library's function.
@@ -173,6 +218,3 @@ impl AppQueue {
         unsafe { (self.hsa.api().hsa_queue_destroy)(self.queue) }.ok()
     }
 }
-
-/// The kind of queue that most applications make.
-pub const MULTI: hsa_queue_type32_t = HSA_QUEUE_TYPE_MULTI;

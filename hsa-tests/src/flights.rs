@@ -8,17 +8,17 @@
 use crate::calls::CallId;
 use crate::gate::Gate;
 use crate::hsa::Hsa;
+use crate::lifecycle::Lifecycle;
 use crate::lock;
 use crate::order::Order;
 use crate::tally::{Kind, Tally};
-use harness::Serializing;
 use hsa_sys::{SignalCondition, hsa_signal_t, hsa_signal_value_t, hsa_status_t};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// What is kept of an intercepted queue.
-pub(crate) struct Watched<S: Serializing> {
+pub(crate) struct Watched<S: Lifecycle> {
     /// The serializer of its agent.
     pub(crate) serializer: Arc<S>,
     pub(crate) id: hsa_serializer::QueueId,
@@ -39,14 +39,14 @@ pub(crate) struct Watched<S: Serializing> {
 }
 
 /// What is needed to tell the application of an end: the slot, its own signal, and the value.
-pub(crate) struct End<S: Serializing> {
+pub(crate) struct End<S: Lifecycle> {
     pub(crate) slot: Arc<Slot<S>>,
     pub(crate) forward: hsa_signal_t,
     pub(crate) value: hsa_signal_value_t,
 }
 
 /// A kernel under way.
-pub(crate) struct Flight<S: Serializing> {
+pub(crate) struct Flight<S: Lifecycle> {
     pub(crate) queue: Arc<Watched<S>>,
     pub(crate) ticket: S::Ticket,
     /// The application's own completion signal.
@@ -59,7 +59,7 @@ pub(crate) struct Flight<S: Serializing> {
 }
 
 /// A completion signal and the kernel whose end it tells of.
-pub(crate) struct Slot<S: Serializing> {
+pub(crate) struct Slot<S: Lifecycle> {
     pub(crate) signal: hsa_signal_t,
     call: CallId,
     flight: Mutex<Option<Flight<S>>>,
@@ -69,7 +69,7 @@ pub(crate) struct Slot<S: Serializing> {
 type OnEnd<S> = Arc<dyn Fn(Flight<S>, &Arc<Slot<S>>, hsa_signal_value_t) + Send + Sync>;
 
 /// The completion signals.
-pub(crate) struct Pool<S: Serializing> {
+pub(crate) struct Pool<S: Lifecycle> {
     hsa: Hsa,
     gate: Arc<Gate>,
     tally: Arc<Tally>,
@@ -79,7 +79,7 @@ pub(crate) struct Pool<S: Serializing> {
     on_end: OnceLock<OnEnd<S>>,
 }
 
-impl<S: Serializing> fmt::Debug for Pool<S> {
+impl<S: Lifecycle> fmt::Debug for Pool<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool")
             .field("slots", &lock(&self.slots).len())
@@ -87,7 +87,7 @@ impl<S: Serializing> fmt::Debug for Pool<S> {
     }
 }
 
-impl<S: Serializing> Pool<S> {
+impl<S: Lifecycle> Pool<S> {
     pub(crate) fn new(hsa: Hsa, gate: Arc<Gate>, tally: Arc<Tally>) -> Self {
         Self {
             hsa,
@@ -192,21 +192,20 @@ impl<S: Serializing> Pool<S> {
         }
     }
 
-    /// Destroys all signals. No packet refers to any of them any more.
+    /// Destroys all signals. No packet refers to any of them any more, and no handler runs that has one:
+    /// the gate is closed.
     pub(crate) fn destroy(&self) {
         lock(&self.free).clear();
         for slot in std::mem::take(&mut *lock(&self.slots)) {
             slot.call.forget();
             self.tally.destroyed(slot.signal);
-            if let Some(_inside) = self.gate.enter() {
-                // It is alive, and nobody else's.
-                let _ = self.hsa.destroy_signal(slot.signal);
-            }
+            // It is alive, and nobody else's.
+            let _ = self.hsa.destroy_signal(slot.signal);
         }
     }
 }
 
-impl<S: Serializing> Slot<S> {
+impl<S: Lifecycle> Slot<S> {
     /// The handler: late and repeated calls find a signal of value 1, or no kernel.
     fn fired(self: &Arc<Self>, hsa: Hsa, on_end: &OnEnd<S>) {
         let mut place = lock(&self.flight);

@@ -143,6 +143,22 @@ impl Hsa {
         seen < value
     }
 
+    /// Whether there is a signal of this handle, by what the runtime keeps in its place.
+    ///
+    /// # Safety
+    /// There was one since the runtime was initialized.
+    #[must_use]
+    pub unsafe fn exists(&self, signal: hsa_signal_t) -> bool {
+        let kind = offset_of!(amd_signal_t, kind);
+        // SAFETY: a handle is the address of its structure, which stays as long as the runtime does;
+        // the field is an integer that others write at any time, so it is accessed atomically.
+        let kind = unsafe {
+            let start = std::ptr::with_exposed_provenance_mut::<u8>(signal.handle as usize);
+            AtomicU64::from_ptr(start.add(kind).cast()).load(Relaxed)
+        };
+        kind != 0
+    }
+
     /// Copies what the packet processor wrote about a kernel's start and end from one signal to
     /// another, whose owner may ask the runtime for it.
     pub fn copy_times(&self, from: hsa_signal_t, to: hsa_signal_t) {
@@ -162,11 +178,48 @@ impl Hsa {
         }
     }
 
+    /// Copies memory by a copy engine, when the signal `after` is 0, or at once where that is null;
+    /// `done` is decremented then.
+    ///
+    /// # Errors
+    /// What the runtime answered.
+    ///
+    /// # Safety
+    /// Both can be accessed, for so many bytes, until then.
+    pub unsafe fn copy(
+        &self,
+        (to, to_agent): (*mut c_void, hsa_agent_t),
+        (from, from_agent): (*const c_void, hsa_agent_t),
+        bytes: usize,
+        after: hsa_signal_t,
+        done: hsa_signal_t,
+    ) -> Result<(), hsa_status_t> {
+        let (copy, waits) = (
+            self.api.hsa_amd_memory_async_copy,
+            u32::from(!after.is_null()),
+        );
+        let after = if after.is_null() {
+            std::ptr::null()
+        } else {
+            &raw const after
+        };
+        // SAFETY: the caller's promise; see `new`.
+        unsafe { copy(to, to_agent, from, from_agent, bytes, waits, after, done) }.ok()
+    }
+
     /// The GPUs.
     ///
     /// # Errors
     /// What the runtime answered.
     pub fn gpus(&self) -> Result<Vec<hsa_agent_t>, hsa_status_t> {
+        self.agents(HSA_DEVICE_TYPE_GPU)
+    }
+
+    /// The agents of one kind.
+    ///
+    /// # Errors
+    /// What the runtime answered.
+    pub fn agents(&self, kind: hsa_device_type_t) -> Result<Vec<hsa_agent_t>, hsa_status_t> {
         unsafe extern "C" fn push(agent: hsa_agent_t, agents: *mut c_void) -> hsa_status_t {
             // SAFETY: it is the vector that was given to the iteration below, which is still under
             // way.
@@ -177,14 +230,13 @@ impl Hsa {
         let argument = (&raw mut agents).cast();
         // SAFETY: `push` is called during this call alone, with that vector.
         unsafe { (self.api.hsa_iterate_agents)(push, argument) }.ok()?;
-        let mut gpus = Vec::new();
+        let mut found = Vec::new();
         for agent in agents {
-            if self.info::<hsa_device_type_t>(agent, HSA_AGENT_INFO_DEVICE)? == HSA_DEVICE_TYPE_GPU
-            {
-                gpus.push(agent);
+            if self.info::<hsa_device_type_t>(agent, HSA_AGENT_INFO_DEVICE)? == kind {
+                found.push(agent);
             }
         }
-        Ok(gpus)
+        Ok(found)
     }
 
     /// The most packets that a queue of the agent can have.

@@ -4,12 +4,12 @@
 //! a call goes to the packet writer in one call: runtimes before 6.0 crash at a second one.
 
 use crate::calls;
-use crate::flights::{Flight, Watched};
+use crate::flights::{Flight, Slot, Watched};
+use crate::lifecycle::Lifecycle;
 use crate::lock;
 use crate::setup::Fault;
 use crate::shared::Core;
 use crate::watchdog;
-use harness::Serializing;
 use hsa_serializer::MAX_PACKETS;
 use hsa_sys::{
     AqlPacket, FenceScope, PacketType, header, hsa_amd_queue_intercept_packet_writer,
@@ -30,13 +30,15 @@ const MOST: u64 = MAX_PACKETS as u64 + 2;
 const MARGIN: u64 = 16;
 
 /// The interceptor's own state.
-pub(crate) struct Interceptor<S: Serializing> {
+pub(crate) struct Interceptor<S: Lifecycle> {
     pub(crate) core: Arc<Core<S>>,
     pub(crate) watched: Arc<Watched<S>>,
     pub(crate) half: S::Queue,
     pub(crate) out: Vec<AqlPacket>,
     /// Packets that were passed on so far.
     pub(crate) written: u64,
+    /// Whether the queue may hold kernels that the serializer knows nothing of.
+    pub(crate) unknown: bool,
 }
 
 /// What is registered with the runtime.
@@ -44,7 +46,7 @@ pub(crate) struct Interceptor<S: Serializing> {
 /// # Safety
 /// `data` is an [`Interceptor`] that lives until the queue is destroyed, and nobody else uses it; the
 /// rest is as the runtime calls it.
-pub(crate) unsafe extern "C" fn intercept<S: Serializing>(
+pub(crate) unsafe extern "C" fn intercept<S: Lifecycle>(
     packets: *const c_void,
     count: u64,
     _index: u64,
@@ -65,16 +67,53 @@ pub(crate) unsafe extern "C" fn intercept<S: Serializing>(
     unsafe { writer(out.as_ptr().cast(), out.len() as u64) };
 }
 
-impl<S: Serializing> Interceptor<S> {
+impl<S: Lifecycle> Interceptor<S> {
     fn packet(&mut self, packet: &AqlPacket) {
         let core = self.core.clone();
         let inside = match packet.packet_type() {
             Some(PacketType::KernelDispatch) => core.gate.enter(),
             _ => None,
         };
-        if inside.is_none() || !self.kernel(packet) {
+        if inside.is_none() || !self.listens() || !self.kernel(packet) {
             self.out.push(*packet);
         }
+    }
+
+    /// Whether the profiler wants to know of the next kernel, and can: what came before it and was not
+    /// known is.
+    fn listens(&mut self) -> bool {
+        let core = self.core.clone();
+        let listens = core.listens.load(SeqCst) && (!self.unknown || self.mark());
+        if !listens {
+            self.unknown = true;
+            core.counts.unseen.fetch_add(1, Relaxed);
+        }
+        listens
+    }
+
+    /// Has the serializer count what it does not know; false where that can't be done now.
+    fn mark(&mut self) -> bool {
+        let core = self.core.clone();
+        if core.fault == Some(Fault::SkipGap) {
+            self.unknown = false;
+            return true;
+        }
+        let Some(slot) = core.pool.take() else {
+            return false;
+        };
+        let serializer = self.watched.serializer.clone();
+        let Some(ticket) = serializer.gap(&mut self.half, &mut self.out) else {
+            core.pool.give(slot);
+            return false;
+        };
+        if let Some(marker) = self.out.last_mut() {
+            *marker = marker.with_completion_signal(slot.signal);
+        }
+        self.unknown = false;
+        core.counts.markers.fetch_add(1, Relaxed);
+        core.counts.dispatched.fetch_add(1, Relaxed);
+        self.take_off(&slot, ticket, hsa_signal_t::NULL, false);
+        true
     }
 
     /// Passes a kernel on through the serializer; false where it has to be passed on as it is.
@@ -86,6 +125,7 @@ impl<S: Serializing> Interceptor<S> {
         // What can fail comes before the dispatch.
         let Some(slot) = (!unseen).then(|| core.pool.take()).flatten() else {
             core.counts.passed_on.fetch_add(1, Relaxed);
+            self.unknown |= !unseen;
             return false;
         };
         let watched = self.watched.clone();
@@ -106,22 +146,35 @@ impl<S: Serializing> Interceptor<S> {
             core.tail,
             slot.signal,
         );
+        let forward = kernel.completion_signal();
+        self.take_off(&slot, dispatched.ticket, forward, kernel.barrier_bit());
+        true
+    }
+
+    /// Has the end of what was just written waited for.
+    fn take_off(
+        &self,
+        slot: &Arc<Slot<S>>,
+        ticket: S::Ticket,
+        forward: hsa_signal_t,
+        barrier: bool,
+    ) {
+        let core = &self.core;
         let flight = Flight {
-            queue: watched,
-            ticket: dispatched.ticket,
-            forward: kernel.completion_signal(),
+            queue: self.watched.clone(),
+            ticket,
+            forward,
             number: self.watched.order.number(),
-            barrier: kernel.barrier_bit(),
+            barrier,
             end: self.written + self.out.len() as u64,
         };
-        if let Err(flight) = core.pool.start(&slot, flight) {
+        if let Err(flight) = core.pool.start(slot, flight) {
             // The queue was declared dead within this very call. Its packets never execute; the slot
             // goes back when it is destroyed.
             core.counts.abandoned.fetch_add(1, Relaxed);
             flight.queue.serializer.abandon(flight.ticket);
-            lock(&self.watched.left).push(slot);
+            lock(&self.watched.left).push(slot.clone());
         }
-        true
     }
 
     /// Waits until the queue has room, as its application would have had to wait.

@@ -12,8 +12,10 @@ use hsa_sys::{
 };
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::thread;
+use std::time::Duration;
 
 /// How a creation is made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,24 @@ fn due() -> Option<Failure> {
     }
 }
 
+/// Nobody is to be held, or the next one, or somebody is.
+const FREE: u8 = 0;
+const NEXT: u8 = 1;
+const HELD: u8 = 2;
+
+static HOLD: AtomicU8 = AtomicU8::new(FREE);
+
+/// Holds whoever stores to a signal next, until told to let go.
+pub fn hold(on: bool) {
+    HOLD.store(if on { NEXT } else { FREE }, SeqCst);
+}
+
+/// Whether somebody is held.
+#[must_use]
+pub fn is_held() -> bool {
+    HOLD.load(SeqCst) == HELD
+}
+
 /// What the functions need.
 struct Session {
     api: Api,
@@ -68,7 +88,8 @@ struct Session {
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// How many calls of serializers have gone on to the runtime, in this process.
+/// How often serializers have called the runtime in this process, be it in vain because the gate was
+/// closed.
 #[must_use]
 pub fn calls() -> u64 {
     CALLS.load(Relaxed)
@@ -104,8 +125,8 @@ fn inside<T>(call: impl FnOnce(&Session) -> T) -> Option<T> {
         let session = SESSION.read().unwrap_or_else(PoisonError::into_inner);
         session.clone()?
     };
-    let _inside = session.gate.enter()?;
     CALLS.fetch_add(1, Relaxed);
+    let _inside = session.gate.enter()?;
     Some(call(&session))
 }
 
@@ -181,6 +202,11 @@ unsafe extern "C" fn signal_destroy(signal: hsa_signal_t) -> hsa_status_t {
 }
 
 unsafe extern "C" fn signal_store_screlease(signal: hsa_signal_t, value: hsa_signal_value_t) {
+    if HOLD.compare_exchange(NEXT, HELD, SeqCst, SeqCst).is_ok() {
+        while is_held() {
+            thread::sleep(Duration::from_micros(50));
+        }
+    }
     inside(|session| {
         // SAFETY: as our caller called us.
         unsafe { (session.api.hsa_signal_store_screlease)(signal, value) }

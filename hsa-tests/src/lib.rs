@@ -18,10 +18,12 @@
 //! | [`interpose`], [`tally`] | those functions counted, and made to fail |
 //! | [`host`] | the yardstick's `Runtime`; the crate has its own |
 //! | [`setup`] | what a profiler is made of, and what it is asked for |
+//! | [`lifecycle`] | what a profiler asks of a serializer at the end, and after a gap |
 //! | [`profiler`], `queues` | the profiler: its serializers, on and off; its queues |
 //! | `interceptor`, `flights`, `shared`, `order` | a kernel's way out, its completion signal, its end, and in which order the application hears of it |
 //! | [`app`] | what an application does: start the runtime, submit, wait |
 //! | [`witness`] | what the emulated GPU has seen, asked past the runtime |
+//! | [`stalls`] | a host's thread that looks for stalls |
 //! | [`watchdog`] | ends a process that stands still, and says who waits for whom |
 
 pub mod app;
@@ -32,11 +34,13 @@ pub mod host;
 pub mod hsa;
 mod interceptor;
 pub mod interpose;
+pub mod lifecycle;
 mod order;
 pub mod profiler;
 mod queues;
 pub mod setup;
 mod shared;
+pub mod stalls;
 pub mod tally;
 pub mod watchdog;
 pub mod witness;

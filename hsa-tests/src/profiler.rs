@@ -3,20 +3,20 @@
 use crate::flights::Pool;
 use crate::gate::Gate;
 use crate::hsa::Hsa;
-use crate::interpose::interpose;
+use crate::interpose::{self, interpose};
+use crate::lifecycle::Lifecycle;
 use crate::lock;
 use crate::queues::Entry;
-use crate::setup::{Fault, Make, Ours, Parts, Setup};
+use crate::setup::{Fault, Make, Parts, Setup};
 use crate::shared::{Core, Counters, Kernels};
 use crate::tally::{Live, Tally};
-use harness::{BoxError, Serializing};
-use hsa_serializer::{Handler, QueueId};
-use hsa_sys::{hsa_agent_t, hsa_status_t};
+use harness::BoxError;
+use hsa_serializer::{Handler, QueueId, ShutdownError};
+use hsa_sys::{hsa_agent_t, hsa_queue_t, hsa_status_t};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// The serializers, and whether they are to be on.
@@ -26,11 +26,10 @@ struct Sides<S> {
 }
 
 /// A profiler of all agents, with a serializer for each.
-pub struct Profiler<S: Serializing> {
+pub struct Profiler<S: Lifecycle> {
     pub(crate) core: Arc<Core<S>>,
     tally: Arc<Tally>,
     make: Make<S>,
-    collect: fn(&S),
     /// The functions that the serializers get.
     counted: Hsa,
     sides: Mutex<Sides<S>>,
@@ -38,7 +37,7 @@ pub struct Profiler<S: Serializing> {
     pub(crate) queues: Mutex<HashMap<usize, Entry<S>>>,
 }
 
-impl<S: Serializing> fmt::Debug for Profiler<S> {
+impl<S: Lifecycle> fmt::Debug for Profiler<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Profiler")
             .field("kernels", &self.kernels())
@@ -47,7 +46,7 @@ impl<S: Serializing> fmt::Debug for Profiler<S> {
     }
 }
 
-impl<S: Serializing> Profiler<S> {
+impl<S: Lifecycle> Profiler<S> {
     /// A profiler without queues.
     #[must_use]
     pub fn new(setup: Setup<S>) -> Self {
@@ -57,6 +56,8 @@ impl<S: Serializing> Profiler<S> {
             pool: Pool::new(setup.hsa, gate.clone(), tally.clone()),
             gate,
             counts: Counters::default(),
+            listens: AtomicBool::new(true),
+            ends: AtomicBool::new(false),
             tail: setup.tail,
             fault: setup.fault,
         });
@@ -73,7 +74,6 @@ impl<S: Serializing> Profiler<S> {
             core,
             tally,
             make: setup.make,
-            collect: setup.collect,
             // SAFETY: as `setup.hsa`, and more careful.
             counted: unsafe { Hsa::new(counted) },
             sides: Mutex::new(Sides {
@@ -146,6 +146,8 @@ impl<S: Serializing> Profiler<S> {
             passed_on: c.passed_on.load(Relaxed),
             reported: c.reported.load(SeqCst),
             abandoned: c.abandoned.load(Relaxed),
+            unseen: c.unseen.load(Relaxed),
+            markers: c.markers.load(Relaxed),
             waited_for_room: c.waited_for_room.load(Relaxed),
         }
     }
@@ -185,7 +187,13 @@ impl<S: Serializing> Profiler<S> {
 
     /// Lets the serializers destroy what they have put off.
     pub fn collect(&self) {
-        self.serializers().iter().for_each(|s| (self.collect)(s));
+        self.serializers().iter().for_each(|s| s.collect());
+    }
+
+    /// Whether it intercepts that queue.
+    #[must_use]
+    pub fn intercepts(&self, queue: *mut hsa_queue_t) -> bool {
+        lock(&self.queues).contains_key(&(queue as usize))
     }
 
     /// How many queues are alive.
@@ -208,39 +216,88 @@ impl<S: Serializing> Profiler<S> {
         sides.sides.iter().map(|(_, side)| side.clone()).collect()
     }
 
-    /// From now on nothing of the profiler's calls the runtime, and its interceptors pass packets on
-    /// as they are. To be called before the runtime is shut down, where queues are still alive; not
-    /// by a handler. False if somebody was still at it after a second.
-    pub fn let_go(&self) -> bool {
-        self.core.fault == Some(Fault::HoldOn) || self.core.gate.close(Duration::from_secs(1))
+    /// The same where nobody changes them now, else none: it never waits.
+    #[must_use]
+    pub fn try_serializers(&self) -> Vec<Arc<S>> {
+        let sides = self.sides.try_lock().ok();
+        let sides = sides.iter().flat_map(|sides| &sides.sides);
+        sides.map(|(_, side)| side.clone()).collect()
     }
 
-    /// Ends the profiler, all of whose queues were destroyed: waits until the handlers of their
-    /// `ready` signals have run once more and what was put off was destroyed, then destroys what is
-    /// left. What is alive after that should be nothing, and is returned, with what was alive before.
-    #[must_use]
-    pub fn finish(&self, patience: Duration) -> (Live, Live) {
-        let deadline = Instant::now() + patience;
-        let queues_have_some = |live: Live| live.ready + live.gpu_only > 0;
-        loop {
-            self.collect();
-            if !queues_have_some(self.tally.live()) || Instant::now() >= deadline {
-                break;
-            }
-            thread::sleep(Duration::from_micros(200));
+    /// Whether the interceptors take kernels to the serializer, or pass them on unseen.
+    pub fn listen(&self, on: bool) {
+        self.core.listens.store(on, SeqCst);
+    }
+
+    /// From now on serializers may give up queues by themselves: somebody is about to end them.
+    pub fn expect_end(&self) {
+        self.core.ends.store(true, SeqCst);
+    }
+
+    /// The first phase of the end: kernels are passed on as they are from now on.
+    pub fn begin_shutdown(&self) {
+        self.expect_end();
+        self.serializers().iter().for_each(|s| s.begin_shutdown());
+    }
+
+    /// The second phase, for the serializers: nothing of them calls the runtime afterwards.
+    ///
+    /// # Errors
+    /// What the first serializer that is not through has left; on a handler's thread.
+    pub fn finish_shutdown(&self, timeout: Duration) -> Result<(), ShutdownError> {
+        self.begin_shutdown();
+        let deadline = Instant::now() + timeout;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let serializers = self.serializers();
+        serializers
+            .iter()
+            .try_for_each(|s| s.finish_shutdown(left()))
+    }
+
+    /// Ends the profiler, in both phases: its serializers, then what is its own. Queues that are alive
+    /// are the application's alone afterwards.
+    ///
+    /// # Errors
+    /// Where the serializers are not through in time: then nothing of the profiler's own was ended.
+    pub fn finish(&self, timeout: Duration) -> Result<Left, ShutdownError> {
+        self.finish_shutdown(timeout)?;
+        let calls = interpose::calls();
+        let serializers = self.tally.live();
+        // Every kernel's handler has told the serializer; it may still be telling the application.
+        let alone = self.core.gate.close(Duration::from_secs(1));
+        if alone {
+            self.core.pool.destroy();
         }
-        let before = self.tally.live();
-        self.core.pool.destroy();
         lock(&self.sides).sides.clear();
-        (before, self.tally.live())
+        Ok(Left {
+            serializers,
+            all: self.tally.live(),
+            calls: interpose::calls() - calls,
+        })
+    }
+
+    /// From now on nothing of the profiler calls the runtime, whatever is left, and its interceptors
+    /// pass packets on as they are: for where it is shut down under live queues. Not by a handler. False
+    /// if somebody was still at it after a second.
+    pub fn let_go(&self) -> bool {
+        if self.core.fault == Some(Fault::HoldOn) {
+            return true;
+        }
+        self.expect_end();
+        if self.core.fault != Some(Fault::SkipLeave) {
+            self.serializers().iter().for_each(|s| s.leave());
+        }
+        self.core.gate.close(Duration::from_secs(1))
     }
 }
 
-impl Profiler<Ours> {
-    /// Dispatches are passed on as they are from now on.
-    pub fn begin_shutdown(&self) {
-        for serializer in self.serializers() {
-            serializer.begin_shutdown();
-        }
-    }
+/// What an ended profiler has left.
+#[derive(Clone, Copy, Debug)]
+pub struct Left {
+    /// Signals that were alive when the serializers had finished.
+    pub serializers: Live,
+    /// The same when all had ended.
+    pub all: Live,
+    /// How often serializers that had finished called the runtime.
+    pub calls: u64,
 }

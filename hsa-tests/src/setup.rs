@@ -2,12 +2,13 @@
 
 use crate::host::{Host, OnReady};
 use crate::hsa::Hsa;
+use crate::lifecycle::Lifecycle;
 use crate::tally::Tally;
 use clap::ValueEnum;
-use harness::{BoxError, LockedSerializer, Serializing};
+use harness::{BoxError, LockedSerializer};
 use hsa_serializer::Serializer;
 use hsa_serializer::hsa::HsaRuntime;
-use hsa_sys::{hsa_agent_t, hsa_queue_error_callback_t, hsa_queue_type32_t};
+use hsa_sys::{HSA_QUEUE_TYPE_MULTI, hsa_agent_t, hsa_queue_error_callback_t, hsa_queue_type32_t};
 use locked::{ProfilerSerializer, Retire};
 use std::ffi::c_void;
 use std::fmt;
@@ -33,6 +34,10 @@ pub enum Fault {
     Leak,
     /// The runtime is shut down without the profiler having let go (in: shutdown-live).
     HoldOn,
+    /// The profiler lets go of the runtime, and does not tell its serializers (in: shutdown-live).
+    SkipLeave,
+    /// The serializer is not told of work that passed unseen (in: gap).
+    SkipGap,
 }
 
 /// What a serializer is made of.
@@ -85,20 +90,18 @@ pub type Ours = Serializer<HsaRuntime>;
 pub type Make<S> = Arc<dyn Fn(Parts) -> Result<S, BoxError> + Send + Sync>;
 
 /// What a profiler is made of.
-pub struct Setup<S: Serializing> {
+pub struct Setup<S: Lifecycle> {
     /// The runtime's functions, as they were before anybody replaced them.
     pub hsa: Hsa,
     /// Makes the serializer of an agent.
     pub make: Make<S>,
-    /// Lets a serializer destroy what it has put off.
-    pub collect: fn(&S),
     /// Whether a packet of the profiler's own stands behind each kernel.
     pub tail: bool,
     /// A mistake to make.
     pub fault: Option<Fault>,
 }
 
-impl<S: Serializing> fmt::Debug for Setup<S> {
+impl<S: Lifecycle> fmt::Debug for Setup<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Setup")
             .field("tail", &self.tail)
@@ -124,4 +127,20 @@ pub struct QueueRequest {
     pub private_segment_size: u32,
     /// Group memory of a work-group.
     pub group_segment_size: u32,
+}
+
+impl QueueRequest {
+    /// A queue that several threads submit to, without a callback.
+    #[must_use]
+    pub fn new(agent: hsa_agent_t, size: u32) -> Self {
+        Self {
+            agent,
+            size,
+            kind: HSA_QUEUE_TYPE_MULTI,
+            callback: None,
+            data: std::ptr::null_mut(),
+            private_segment_size: 0,
+            group_segment_size: 0,
+        }
+    }
 }

@@ -3,13 +3,13 @@
 use crate::flights::{End, Flight, Pool, Slot, Watched};
 use crate::gate::Gate;
 use crate::hsa::Hsa;
+use crate::lifecycle::Lifecycle;
 use crate::lock;
 use crate::setup::Fault;
-use harness::Serializing;
 use hsa_sys::{hsa_signal_t, hsa_signal_value_t};
 use serde::Serialize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub(crate) struct Counters {
     pub(crate) ended: AtomicU64,
     pub(crate) reported: AtomicU64,
     pub(crate) abandoned: AtomicU64,
+    pub(crate) unseen: AtomicU64,
+    pub(crate) markers: AtomicU64,
     pub(crate) waited_for_room: AtomicU64,
 }
 
@@ -41,6 +43,10 @@ pub struct Kernels {
     pub reported: u64,
     /// Kernels that will never end, since their queue is gone.
     pub abandoned: u64,
+    /// Kernels that were passed on while the profiler did not listen. They are not among the others.
+    pub unseen: u64,
+    /// Packets that stand for such kernels, which are dispatched and reported like a kernel.
+    pub markers: u64,
     /// How often an interceptor waited for room in the ring.
     pub waited_for_room: u64,
 }
@@ -54,16 +60,20 @@ impl Kernels {
 }
 
 /// What interceptors, handlers and the profiler share.
-pub(crate) struct Core<S: Serializing> {
+pub(crate) struct Core<S: Lifecycle> {
     pub(crate) hsa: Hsa,
     pub(crate) gate: Arc<Gate>,
     pub(crate) pool: Pool<S>,
     pub(crate) counts: Counters,
+    /// Whether the interceptors take kernels to the serializer.
+    pub(crate) listens: AtomicBool,
+    /// Whether the end has begun, in which serializers give up queues by themselves.
+    pub(crate) ends: AtomicBool,
     pub(crate) tail: bool,
     pub(crate) fault: Option<Fault>,
 }
 
-impl<S: Serializing> Core<S> {
+impl<S: Lifecycle> Core<S> {
     /// A group has ended: first the serializer is told, then the application, which may destroy the
     /// queue the moment it knows.
     pub(crate) fn ended(&self, flight: Flight<S>, slot: &Arc<Slot<S>>, value: hsa_signal_value_t) {
@@ -128,7 +138,8 @@ impl<S: Serializing> Core<S> {
         }
         let left = self.pool.close(watched);
         if self.fault != Some(Fault::SkipRemove) {
-            watched.serializer.queue_destroyed(watched.id);
+            let known = watched.serializer.remove(watched.id);
+            assert!(known || self.ends.load(SeqCst), "the profiler says it once");
         }
         watched.order.finish(|end| self.tell(end));
         for (slot, ticket) in left {

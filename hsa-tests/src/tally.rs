@@ -111,6 +111,22 @@ impl Tally {
         lock(&self.times).get(&handle).copied().unwrap_or(0)
     }
 
+    /// Whether a signal of this handle is ours, and alive.
+    #[must_use]
+    pub fn is_alive(&self, handle: u64) -> bool {
+        lock(&self.kinds).contains_key(&handle)
+    }
+
+    /// Every handle that a signal of ours ever had.
+    #[must_use]
+    pub fn handles(&self) -> Vec<hsa_signal_t> {
+        let times = lock(&self.times);
+        times
+            .keys()
+            .map(|&handle| hsa_signal_t { handle })
+            .collect()
+    }
+
     /// The handle of the GPU-only signal that was made last.
     #[must_use]
     pub fn last_gpu_only(&self) -> u64 {
@@ -146,6 +162,8 @@ mod tests {
         tally.created(Kind::Completion, signal);
         assert_eq!((tally.recycled(), tally.last_gpu_only()), (1, 7));
         assert_eq!((tally.times(7), tally.times(8)), (2, 0));
+        assert_eq!(tally.handles(), [signal]);
+        assert!(tally.is_alive(7));
         assert_eq!((tally.live().total(), tally.live().interrupt()), (1, 1));
     }
 }

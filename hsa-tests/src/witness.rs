@@ -40,12 +40,14 @@ pub struct Counts {
 
 type GetCounts = unsafe extern "C" fn(*mut Counts, usize) -> c_int;
 type Describe = unsafe extern "C" fn(*mut c_char, usize) -> usize;
+type SetFault = unsafe extern "C" fn(*const c_char, f64) -> c_int;
 
 /// The emulated GPU that this process's runtime runs on.
 #[derive(Debug)]
 pub struct Witness {
     get: GetCounts,
     describe: Describe,
+    set_fault: SetFault,
 }
 
 impl Witness {
@@ -58,15 +60,20 @@ impl Witness {
             // SAFETY: the library is loaded already, by the runtime; its initializers have run.
             let library = unsafe { Library::new("libhsakmt.so.1") }?;
             // SAFETY: these are the types of the emulated GPU's functions.
-            let (get, describe) = unsafe {
+            let (get, describe, set_fault) = unsafe {
                 (
                     *library.get::<GetCounts>(b"softgpu_get_counts")?,
                     *library.get::<Describe>(b"softgpu_describe")?,
+                    *library.get::<SetFault>(b"softgpu_set_fault")?,
                 )
             };
             // The functions are used as long as the process lives.
             std::mem::forget(library);
-            Ok(Self { get, describe })
+            Ok(Self {
+                get,
+                describe,
+                set_fault,
+            })
         };
         open().context("libhsakmt.so.1 is not the emulated GPU: see hsa-tests/README.md")
     }
@@ -81,6 +88,18 @@ impl Witness {
         let status = unsafe { (self.get)(&raw mut counts, size_of::<Counts>()) };
         ensure!(status == 0, "softgpu_get_counts answered {status}");
         Ok(counts)
+    }
+
+    /// Whether the host hears of nothing any more: no interrupt is raised.
+    ///
+    /// # Errors
+    /// Where it is of another version.
+    pub fn set_deaf(&self, deaf: bool) -> Result<()> {
+        let name = c"events_dead";
+        // SAFETY: a string that ends with a zero.
+        let status = unsafe { (self.set_fault)(name.as_ptr(), f64::from(u8::from(deaf))) };
+        ensure!(status == 0, "softgpu_set_fault answered {status}");
+        Ok(())
     }
 
     /// Who waits for whom, as text.

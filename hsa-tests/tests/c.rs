@@ -77,7 +77,7 @@ fn kernels_run_together_or_one_at_a_time() {
         match run.tool {
             Tool::Bare | Tool::Save => assert!(running > 4, "{running}"),
             Tool::Serialize => assert_eq!(running, 1),
-            Tool::Toggle(_) => {}
+            Tool::Toggle(_) | Tool::Silent(_) => {}
         }
     }
 }
@@ -128,9 +128,38 @@ fn shut_down_with_work_pending() {
     check("shutdown-pending", 1);
 }
 
+/// The same, and then with a tool that does nothing at the end, which has no summary: the GPU says
+/// whether it was at work.
+fn check_to_the_end(name: &str, silent: &[Tool]) {
+    check(name, 1);
+    for run in check_beside(silent, name, 1) {
+        let gated = run.number("gated");
+        // Where it toggles, all may have run unserialized.
+        assert!(gated > 0 || run.tool != Tool::Silent(0), "{gated}");
+    }
+}
+
+const SILENT: &[Tool] = &[Tool::Silent(0), Tool::Silent(300), Tool::Silent(20)];
+
 #[test]
 fn exit_with_work_pending() {
-    check("exit-pending", 1);
+    check_to_the_end("exit-pending", SILENT);
+}
+
+#[test]
+fn s72_exit_by_another_thread_with_work_pending() {
+    check_to_the_end("exit-thread", SILENT);
+}
+
+/// Nothing of a tool that does not know of it may call the runtime afterwards, so it can't toggle.
+#[test]
+fn s72_exit_after_a_shut_down_with_work_pending() {
+    check_to_the_end("exit-shut-down", &[Tool::Silent(0)]);
+}
+
+#[test]
+fn children_end_and_their_parent_goes_on() {
+    check_to_the_end("forks", &[Tool::Silent(0)]);
 }
 
 #[test]

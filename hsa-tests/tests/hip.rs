@@ -30,9 +30,9 @@ fn check(name: &str, gpus: u32) {
     check_beside(name, gpus, tools, &[]);
 }
 
-fn check_beside(name: &str, gpus: u32, tools: &[Tool], environment: &[(&str, &str)]) {
+fn check_beside(name: &str, gpus: u32, tools: &[Tool], environment: &[(&str, &str)]) -> Vec<Run> {
     let Some(client) = client() else {
-        return;
+        return Vec::new();
     };
     let runs = Scenario {
         client,
@@ -45,9 +45,9 @@ fn check_beside(name: &str, gpus: u32, tools: &[Tool], environment: &[(&str, &st
         environment,
     }
     .check();
-    for run in runs {
+    for run in &runs {
         let (kernels, running) = (run.number("kernels"), run.number("running"));
-        let Run { summary, tool, .. } = &run;
+        let Run { summary, tool, .. } = run;
         assert!(kernels > 20, "{kernels}");
         match tool {
             // Without the serializer several would run at once, where there are several streams.
@@ -60,6 +60,7 @@ fn check_beside(name: &str, gpus: u32, tools: &[Tool], environment: &[(&str, &st
             _ => assert!(summary.transitions > 2, "{summary:?}"),
         }
     }
+    runs
 }
 
 #[test]
@@ -77,8 +78,20 @@ fn threads() {
     check_beside("threads", 2, &[Tool::Bare, Tool::Serialize], &[]);
 }
 
-/// Each stream has an HSA queue of its own. On shared ones this program is of those that a transition
-/// can deadlock, whoever makes it (docs/integrating.md says how): it stood still in one run of three.
+/// On shared queues this program is of those that a transition can deadlock, whoever makes it
+/// (docs/integrating.md says how): it stood still in one run of three. With somebody who looks for stalls
+/// it always finishes.
+#[test]
+fn threads_on_shared_queues_with_a_look_for_stalls() {
+    let looks = [("HSA_TEST_STALLS_MS", "500")];
+    for run in check_beside("threads", 2, &[Tool::Toggle(300)], &looks) {
+        // For who reads the log.
+        let (runtime, summary) = (run.runtime.name(), &run.summary);
+        println!("{runtime}: {:?}", summary.stalls);
+    }
+}
+
+/// Each stream has an HSA queue of its own.
 #[test]
 fn threads_with_queues_of_their_own() {
     let own = [("GPU_MAX_HW_QUEUES", "16")];

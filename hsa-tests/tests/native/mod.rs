@@ -104,6 +104,8 @@ pub(crate) enum Tool {
     Serialize,
     /// The same, switched off and on every so many microseconds.
     Toggle(u32),
+    /// The same, or steady where that is 0, and it does nothing at the end: there is no summary.
+    Silent(u32),
 }
 
 impl Tool {
@@ -114,6 +116,11 @@ impl Tool {
             Self::Serialize => "serialize",
             Self::Toggle(period) => {
                 command.env("HSA_TEST_TOGGLE_US", period.to_string());
+                "serialize"
+            }
+            Self::Silent(period) => {
+                command.env("HSA_TEST_TOGGLE_US", period.to_string());
+                command.env("HSA_TEST_END", "nothing");
                 "serialize"
             }
         };
@@ -129,7 +136,7 @@ impl Tool {
             .env("HSA_TEST_SUMMARY", summary);
     }
 
-    fn serializes(self) -> bool {
+    fn has_summary(self) -> bool {
         matches!(self, Self::Serialize | Self::Toggle(_))
     }
 }
@@ -143,10 +150,25 @@ pub(crate) struct Summary {
     pub(crate) serialized: u64,
     /// Times that serializing was switched on or off.
     pub(crate) transitions: u64,
+    /// Stalls that were looked for and found.
+    pub(crate) stalls: Stalls,
+    /// Barriers that were cleared by force, and holders of the token that were overtaken.
+    pub(crate) forced: u64,
+    pub(crate) overtaken: u64,
     /// Misuse that the serializer reported.
     pub(crate) reports: Vec<serde_json::Value>,
     /// What the emulated GPU saw of the process.
     pub(crate) witness: Witness,
+}
+
+/// What stood still.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Stalls {
+    /// Looks that found something.
+    pub(crate) looks: u64,
+    /// Barriers and holders that were released.
+    pub(crate) barriers: u64,
+    pub(crate) holders: u64,
 }
 
 /// What the emulated GPU counts by itself, by the packets alone.
@@ -165,6 +187,11 @@ pub(crate) struct Witness {
 }
 
 impl Summary {
+    /// How often something was let through that stood still.
+    pub(crate) fn released(&self) -> u64 {
+        self.stalls.barriers + self.stalls.holders
+    }
+
     /// What must not be in it.
     fn objections(&self, tool: Tool, own: u64) -> Vec<&'static str> {
         let witness = &self.witness;
@@ -173,8 +200,12 @@ impl Summary {
             (!self.reports.is_empty(), "misuse was reported"),
             // Beside kernels of queues that are not intercepted too: those run at the start at most.
             (
-                witness.overlaps + witness.beside > 0,
+                witness.overlaps + witness.beside > 0 && self.released() == 0,
                 "kernels ran together",
+            ),
+            (
+                self.released() > self.forced + self.overtaken,
+                "releases were not counted",
             ),
             (
                 witness.stale_packets > 0,
@@ -294,7 +325,7 @@ impl Scenario<'_> {
             summary: Summary::default(),
         };
         assert!(!run.results.is_empty(), "{what}: {outcome}");
-        if tool.serializes() {
+        if tool.has_summary() {
             let text = fs::read_to_string(&summary)
                 .unwrap_or_else(|e| panic!("{what}: the tool left no summary: {e}\n{outcome}"));
             run.summary = serde_json::from_str(&text)

@@ -5,6 +5,9 @@
 //! | `HSA_TEST_TOOL=save` | keeps the runtime's table for whoever asks with [`hsa_test_tool_table`]; the default |
 //! | `HSA_TEST_TOOL=serialize` | intercepts every queue of any program, and serializes its kernels |
 //! | `HSA_TEST_TOGGLE_US=N` | a thread pauses and resumes every N microseconds; 0 or unset: it stays on |
+//! | `HSA_TEST_STALLS_MS=N` | a thread looks for what has stood still for N milliseconds; 0 or unset: none |
+//! | `HSA_TEST_STALLS=release`, `report` | what it does about it; the default is to release |
+//! | `HSA_TEST_END=nothing` | the tool does nothing where the runtime is shut down or the program ends, and there is no summary |
 //! | `HSA_TEST_SUMMARY=FILE` | what was done, as JSON, when the runtime is shut down or the program ends |
 //!
 //! | module | holds |

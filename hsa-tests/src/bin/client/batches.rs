@@ -3,7 +3,7 @@
 
 use crate::bench::{Bench, Options};
 use anyhow::Result;
-use harness::Serializing;
+use hsa_tests::lifecycle::Lifecycle;
 use hsa_tests::watchdog::step;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(crate) struct Arguments {
     rounds: u64,
 }
 
-pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result<Value> {
+pub(crate) fn run<S: Lifecycle>(a: &Arguments, options: &Options<S>) -> Result<Value> {
     let bench = Bench::start(options)?;
     let (mut batches, mut longest) = (0, 0);
     let mut queues = Vec::new();

@@ -2,16 +2,17 @@
 
 use crate::Policy;
 use anyhow::{Context, Result, ensure};
-use harness::{BoxError, Serializing};
+use harness::BoxError;
 use hsa_serializer::Ticket;
 use hsa_sys::{
     AqlPacket, hsa_barrier_and_packet_t, hsa_queue_error_callback_t, hsa_signal_t, hsa_status_t,
 };
 use hsa_tests::Kernels;
-use hsa_tests::app::{App, AppQueue, MULTI};
+use hsa_tests::app::{App, AppQueue};
 use hsa_tests::calls;
 use hsa_tests::hsa::Hsa;
-use hsa_tests::profiler::Profiler;
+use hsa_tests::lifecycle::Lifecycle;
+use hsa_tests::profiler::{Left, Profiler};
 use hsa_tests::setup::{Fault, Make, QueueRequest, Setup};
 use hsa_tests::tally::Live;
 use hsa_tests::watchdog::{stage, step};
@@ -28,7 +29,6 @@ const MANY: i64 = 1 << 40;
 /// What the command line says for every scenario.
 pub(crate) struct Options<S> {
     pub(crate) make: Make<S>,
-    pub(crate) collect: fn(&S),
     pub(crate) policy: Policy,
     pub(crate) tail: bool,
     pub(crate) fault: Option<Fault>,
@@ -36,10 +36,14 @@ pub(crate) struct Options<S> {
 }
 
 /// The runtime with a profiler in it.
-pub(crate) struct Bench<S: Serializing> {
+pub(crate) struct Bench<S: Lifecycle> {
     pub(crate) app: App,
     pub(crate) profiler: Profiler<S>,
     pub(crate) witness: Witness,
+    /// Kernels that the profiler has not met: of queues from before it came.
+    pub(crate) strangers: u64,
+    /// Whether a serialized kernel must have run alone: not where everything was let through.
+    pub(crate) exclusive: bool,
     before: Counts,
     policy: Policy,
 }
@@ -53,7 +57,7 @@ pub(crate) struct Ending {
     pub(crate) retired_after_drain: u64,
     /// New signals whose handle an earlier one had.
     pub(crate) recycled: u64,
-    /// Signals that were alive when the queues were gone.
+    /// Signals that were alive when the serializers had finished.
     live: Live,
     /// Handlers that ran when nobody waited for them any more.
     late_handlers: u64,
@@ -65,14 +69,13 @@ pub(crate) fn said(error: BoxError) -> anyhow::Error {
     anyhow::anyhow!(error)
 }
 
-impl<S: Serializing> Bench<S> {
+impl<S: Lifecycle> Bench<S> {
     /// Starts the runtime and a profiler.
     pub(crate) fn start(options: &Options<S>) -> Result<Self> {
         let app = App::start()?;
         let profiler = Profiler::new(Setup {
             hsa: app.saved()?,
             make: options.make.clone(),
-            collect: options.collect,
             tail: options.tail,
             fault: options.fault,
         });
@@ -82,6 +85,8 @@ impl<S: Serializing> Bench<S> {
             app,
             profiler,
             witness,
+            strangers: 0,
+            exclusive: true,
             policy: options.policy,
         })
     }
@@ -104,13 +109,9 @@ impl<S: Serializing> Bench<S> {
         data: *mut c_void,
     ) -> Result<Worked, hsa_status_t> {
         let request = QueueRequest {
-            agent: self.app.gpus[gpu],
-            size,
-            kind: MULTI,
             callback,
             data,
-            private_segment_size: 0,
-            group_segment_size: 0,
+            ..QueueRequest::new(self.app.gpus[gpu], size)
         };
         // SAFETY: the caller's promise.
         let queue = unsafe { self.profiler.create_queue(request) }?;
@@ -131,6 +132,11 @@ impl<S: Serializing> Bench<S> {
         self.app.hsa.destroy_signal(queue.done)?;
         step();
         Ok(())
+    }
+
+    /// What the emulated GPU has counted since the start.
+    pub(crate) fn counts(&self) -> Result<Counts> {
+        Ok(self.witness.counts()?.since(&self.before))
     }
 
     /// Turns serialization on or off, for all agents.
@@ -176,19 +182,17 @@ impl<S: Serializing> Bench<S> {
         for queue in queues {
             self.destroy(queue)?;
         }
-        // While on, a serializer keeps a signal for turning off.
-        for serializer in self.profiler.serializers() {
-            serializer.disable().map_err(said)?;
-        }
+        self.end()
+    }
+
+    /// Ends the profiler, and checks what must be so at every end. The runtime is handed back.
+    pub(crate) fn end(self) -> Result<(App, Ending)> {
         let (kernels, transitions) = (self.profiler.kernels(), self.profiler.transitions());
         let barriers_live_most = self.profiler.barriers_live_most();
         let retired_after_drain = self.profiler.retired_after_drain();
         let recycled = self.profiler.tally().recycled();
-        let ours = self.policy == Policy::Crate;
-        // The yardstick never destroys its `ready` signals.
-        let patience = Duration::from_secs(if ours { 5 } else { 0 });
+        let left = self.profiler.finish(Duration::from_secs(5))?;
         let reports = self.profiler.tally().reports();
-        let (live, left) = self.profiler.finish(patience);
         let witness = self.witness.counts()?.since(&self.before);
         let ending = Ending {
             kernels,
@@ -196,39 +200,50 @@ impl<S: Serializing> Bench<S> {
             barriers_live_most,
             retired_after_drain,
             recycled,
-            live,
+            live: left.serializers,
             late_handlers: calls::late(),
             witness,
         };
-        if ours {
+        // The yardstick never destroys its `ready` signals, and has no end.
+        if self.policy == Policy::Crate {
             ending.check(&left, &reports)?;
+            ending.check_kernels(self.strangers, self.exclusive)?;
         }
         Ok((self.app, ending))
     }
 }
 
 impl Ending {
-    fn check(&self, left: &Live, reports: &[String]) -> Result<()> {
-        let (w, k) = (&self.witness, &self.kernels);
+    fn check(&self, left: &Left, reports: &[String]) -> Result<()> {
         ensure!(reports.is_empty(), "the serializer reports: {reports:?}");
-        ensure!(left.total() == 0, "signals are left: {left:?}");
         ensure!(
             self.live.ready + self.live.gpu_only == 0,
-            "signals outlive their queues: {:?}",
+            "signals outlive their serializers: {:?}",
             self.live
         );
+        ensure!(left.all.total() == 0, "signals are left: {:?}", left.all);
+        ensure!(
+            left.calls == 0,
+            "serializers that had finished called the runtime {} times",
+            left.calls
+        );
         ensure!(Ticket::lost() == 0, "{} tickets are lost", Ticket::lost());
+        Ok(())
+    }
+
+    fn check_kernels(&self, strangers: u64, exclusive: bool) -> Result<()> {
+        let (w, k) = (&self.witness, &self.kernels);
         ensure!(w.stale_packets == 0, "stale packets: {w:?}");
         // The runtime's own queues run no kernels here, so whatever ran beside one counts.
         ensure!(
-            w.overlaps + w.beside == 0,
+            w.overlaps + w.beside == 0 || !exclusive,
             "serialized kernels overlap: {w:?}"
         );
         // Of a queue that was destroyed some kernels may have been started, and ended. What is passed
-        // on as it is belongs to a queue that has stopped.
+        // on as it is may belong to a queue that has stopped.
+        let kernels = k.kernels + k.unseen + strangers;
         ensure!(
-            w.kernels_ended <= k.kernels
-                && w.kernels_ended + k.abandoned + k.passed_on >= k.kernels,
+            w.kernels_ended <= kernels && w.kernels_ended + k.abandoned + k.passed_on >= kernels,
             "kernels are missing, or were run twice: {w:?} {k:?}"
         );
         ensure!(

@@ -3,8 +3,8 @@
 use crate::bench::{Bench, Options, Worked, wait_packet};
 use crate::drive::{self, Rate};
 use anyhow::{Result, ensure};
-use harness::Serializing;
 use hsa_sys::hsa_signal_t;
+use hsa_tests::lifecycle::Lifecycle;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
@@ -18,6 +18,13 @@ pub(crate) struct Arguments {
     /// Queues that work on meanwhile.
     #[arg(long, default_value_t = 2)]
     steady: usize,
+    /// A thread toggles all the time, with such a pause in microseconds. Then a queue is at most on its way
+    /// to the moment at which it is destroyed.
+    #[arg(long, default_value_t = 0)]
+    toggle_us: u64,
+    /// How long the moments are waited for, in microseconds.
+    #[arg(long, default_value_t = 1_000)]
+    pace_us: u64,
 }
 
 /// When a queue is destroyed.
@@ -37,9 +44,12 @@ enum Moment {
     Tagged,
     /// It was inactivated with work in it a while ago.
     Inactivated,
+    /// Its application has just heard of the end of its own packet behind its kernels, of which nobody
+    /// else hears; the profiler may not have heard of the kernels.
+    Behind,
 }
 
-const MOMENTS: [Moment; 7] = [
+const MOMENTS: [Moment; 8] = [
     Moment::Unused,
     Moment::Pending,
     Moment::Completed,
@@ -47,9 +57,10 @@ const MOMENTS: [Moment; 7] = [
     Moment::Holding,
     Moment::Tagged,
     Moment::Inactivated,
+    Moment::Behind,
 ];
 
-pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result<Value> {
+pub(crate) fn run<S: Lifecycle>(a: &Arguments, options: &Options<S>) -> Result<Value> {
     let bench = Bench::start(options)?;
     let steady = (0..a.steady)
         .map(|_| bench.queue(0, 64))
@@ -61,15 +72,23 @@ pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result
         seed: options.seed,
     };
     let (stop, seen) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (toggled, pace) = (a.toggle_us > 0, Duration::from_micros(a.pace_us));
     let mut destroyed_with_work = 0;
     let outcome = thread::scope(|scope| {
         scope.spawn(|| drive::submit(&steady, rate, 0, &stop));
         scope.spawn(|| drive::watch(&steady, &seen, &stop));
+        if toggled {
+            let pause = Duration::from_micros(a.toggle_us);
+            let (bench, stop) = (&bench, &stop);
+            scope.spawn(move || drive::toggle(bench, 0, pause, stop));
+        }
         let outcome = (0..a.queues).try_for_each(|n| -> Result<()> {
             let moment = MOMENTS[n as usize % MOMENTS.len()];
-            bench.set(n / MOMENTS.len() as u64 % 2 == 0 || moment == Moment::Waiting)?;
+            if !toggled {
+                bench.set(n / MOMENTS.len() as u64 % 2 == 0 || moment == Moment::Waiting)?;
+            }
             let queue = bench.queue(0, 64)?;
-            until(moment, &bench, &queue, &steady, hold)?;
+            until(moment, pace, &bench, &queue, &steady, hold)?;
             destroyed_with_work += u64::from(queue.in_flight() > 0);
             bench.destroy(queue)?;
             // The others go on: the token was not lost.
@@ -89,7 +108,7 @@ pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result
     bench.app.hsa.destroy_signal(hold)?;
     let (app, ending) = bench.finish(steady)?;
     app.stop()?;
-    let with_work = MOMENTS.len() as u64 - 2;
+    let with_work = MOMENTS.len() as u64 - 3;
     ensure!(
         destroyed_with_work * MOMENTS.len() as u64 >= a.queues * with_work * 9 / 10,
         "only {destroyed_with_work} queues were destroyed with work in them"
@@ -105,8 +124,9 @@ fn completed(queues: &[Worked]) -> i64 {
 }
 
 /// Brings a queue to the moment at which it is to be destroyed.
-fn until<S: Serializing>(
+fn until<S: Lifecycle>(
     moment: Moment,
+    pace: Duration,
     bench: &Bench<S>,
     queue: &Worked,
     steady: &[Worked],
@@ -123,17 +143,28 @@ fn until<S: Serializing>(
         }
         Moment::Waiting => {
             let holder = &steady[0];
-            holder.kernels([4_000_000]);
+            holder.kernels([pace.as_nanos() as u64 * 4]);
             queue.kernels([500_000_000]);
-            thread::sleep(Duration::from_millis(2));
+            thread::sleep(pace * 2);
         }
         Moment::Holding => {
             queue.kernels([500_000_000, 0]);
-            thread::sleep(Duration::from_millis(4));
+            thread::sleep(pace * 4);
+        }
+        Moment::Behind => {
+            let hsa = bench.app.hsa;
+            let over = hsa.create_interrupt(1)?;
+            queue.kernels([1_000, 2_000]);
+            let behind = wait_packet(hsa_signal_t::NULL).with_completion_signal(over);
+            queue.queue.submit(&[behind]);
+            while hsa.load(over) > 0 {
+                std::hint::spin_loop();
+            }
+            hsa.destroy_signal(over)?;
         }
         Moment::Inactivated => {
             queue.kernels([500_000_000, 0]);
-            thread::sleep(Duration::from_millis(2));
+            thread::sleep(pace * 2);
             bench.inactivate(queue)?;
             let before = completed(steady);
             while completed(steady) < before + 4 {
@@ -148,7 +179,7 @@ fn until<S: Serializing>(
             queue.kernels([0]);
             steady[0].kernels([0]);
             // The barrier clears meanwhile, and another one follows it.
-            thread::sleep(Duration::from_millis(2));
+            thread::sleep(pace * 2);
             bench.set(!on)?;
         }
     }

@@ -1,8 +1,8 @@
 //! Threads that submit as fast as the queues take it, and threads that toggle.
 
 use crate::bench::{Bench, Worked, wait_packet};
-use harness::Serializing;
 use hsa_sys::hsa_signal_t;
+use hsa_tests::lifecycle::Lifecycle;
 use hsa_tests::watchdog::step;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
@@ -42,7 +42,7 @@ pub(crate) fn submit(queues: &[Worked], rate: Rate, thread: u64, stop: &AtomicBo
 }
 
 /// Toggles the serializer of one agent until told to stop, pausing in between. How often it did.
-pub(crate) fn toggle<S: Serializing>(
+pub(crate) fn toggle<S: Lifecycle>(
     bench: &Bench<S>,
     gpu: usize,
     pause: Duration,

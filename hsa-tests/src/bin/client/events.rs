@@ -3,8 +3,8 @@
 use crate::bench::{Bench, Options, Worked};
 use crate::drive::{self, Rate};
 use anyhow::{Result, ensure};
-use harness::Serializing;
 use hsa_tests::interpose::{Failure, Inject, failing};
+use hsa_tests::lifecycle::Lifecycle;
 use hsa_tests::watchdog::step;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     toggles: u64,
 }
 
-pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result<Value> {
+pub(crate) fn run<S: Lifecycle>(a: &Arguments, options: &Options<S>) -> Result<Value> {
     let bench = Bench::start(options)?;
     bench.profiler.reserve(64)?;
     let queues = [bench.queue(0, 64)?, bench.queue(0, 64)?];
@@ -50,7 +50,7 @@ pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result
 }
 
 /// Toggles at full speed while kernels run. The most interrupt signals that were alive at once.
-fn toggle<S: Serializing>(
+fn toggle<S: Lifecycle>(
     a: &Arguments,
     bench: &Bench<S>,
     queues: &[Worked],
@@ -83,7 +83,7 @@ fn toggle<S: Serializing>(
 }
 
 /// Every creation fails once in every form. Nothing has happened then, and afterwards it works.
-fn fail<S: Serializing>(bench: &Bench<S>, queues: &[Worked]) -> Result<u64> {
+fn fail<S: Lifecycle>(bench: &Bench<S>, queues: &[Worked]) -> Result<u64> {
     let tally = bench.profiler.tally();
     let serializer = bench.profiler.serializer(bench.app.gpus[0]);
     let serializer = serializer.map_err(crate::bench::said)?;

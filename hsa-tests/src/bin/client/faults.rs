@@ -2,8 +2,8 @@
 
 use crate::bench::{Bench, Options, Worked, wait_packet};
 use anyhow::{Result, ensure};
-use harness::Serializing;
 use hsa_sys::{hsa_queue_t, hsa_status_t};
+use hsa_tests::lifecycle::Lifecycle;
 use hsa_tests::watchdog::step;
 use serde_json::{Value, json};
 use softgpu::{Ends, Kernel};
@@ -33,7 +33,7 @@ unsafe extern "C" fn on_error(status: hsa_status_t, queue: *mut hsa_queue_t, tol
     told.status.store(status.0, SeqCst);
 }
 
-pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result<Value> {
+pub(crate) fn run<S: Lifecycle>(a: &Arguments, options: &Options<S>) -> Result<Value> {
     let bench = Bench::start(options)?;
     let steady = [bench.queue(0, 64)?, bench.queue(0, 64)?];
     badly(&bench, &steady[0])?;
@@ -50,7 +50,7 @@ pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result
 }
 
 /// A kernel that ends badly has ended: its application is told the same value, and the next ones run.
-fn badly<S: Serializing>(bench: &Bench<S>, queue: &Worked) -> Result<()> {
+fn badly<S: Lifecycle>(bench: &Bench<S>, queue: &Worked) -> Result<()> {
     for on in [false, true] {
         bench.set(on)?;
         let own = bench.app.hsa.create_interrupt(1)?;
@@ -69,7 +69,7 @@ fn badly<S: Serializing>(bench: &Bench<S>, queue: &Worked) -> Result<()> {
 }
 
 /// A queue with transition packets in it stops; the others go on, and it can be destroyed.
-fn stop_one<S: Serializing>(bench: &Bench<S>, steady: &[Worked]) -> Result<()> {
+fn stop_one<S: Lifecycle>(bench: &Bench<S>, steady: &[Worked]) -> Result<()> {
     let told = Told::default();
     let data = (&raw const told).cast_mut().cast();
     // SAFETY: `told` lives until the queue is destroyed.

@@ -4,11 +4,11 @@
 use crate::bench::{Bench, Options, Worked, said};
 use crate::drive::{self, Rate};
 use anyhow::{Result, ensure};
-use harness::Serializing;
 use hsa_serializer::{Handler, QueueId};
 use hsa_sys::SignalCondition;
 use hsa_tests::calls::{self, CallId};
 use hsa_tests::hsa::Hsa;
+use hsa_tests::lifecycle::Lifecycle;
 use hsa_tests::watchdog::{stage, step};
 use serde_json::{Value, json};
 use softgpu::Kernel;
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     chained: u64,
 }
 
-pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result<Value> {
+pub(crate) fn run<S: Lifecycle>(a: &Arguments, options: &Options<S>) -> Result<Value> {
     let bench = Bench::start(options)?;
     stage("level-triggered");
     let again = level_triggered(&bench.app.hsa)?;
@@ -101,7 +101,7 @@ fn destroyed(hsa: &Hsa, signals: u64) -> Result<u64> {
 
 /// While serialized kernels run, `ready` is said of both queues again and again by a thread that
 /// nobody asked to. It must change nothing.
-fn spurious<S: Serializing>(bench: &Bench<S>, calls: u64, seed: u64) -> Result<u64> {
+fn spurious<S: Lifecycle>(bench: &Bench<S>, calls: u64, seed: u64) -> Result<u64> {
     let queues = [bench.queue(0, 64)?, bench.queue(0, 64)?];
     let ids = bench.profiler.queue_ids();
     let serializer = bench.profiler.serializer(bench.app.gpus[0]).map_err(said)?;
@@ -140,7 +140,7 @@ fn spurious<S: Serializing>(bench: &Bench<S>, calls: u64, seed: u64) -> Result<u
 /// An application that submits its next kernel in the handler of the last one's completion, which is
 /// also where serialization is turned on and off: interceptor and transitions run on the runtime's own
 /// thread.
-fn chain<S: Serializing>(bench: &Bench<S>, kernels: u64) -> Result<u64> {
+fn chain<S: Lifecycle>(bench: &Bench<S>, kernels: u64) -> Result<u64> {
     let queue = bench.queue(0, 64)?;
     let hsa = bench.app.hsa;
     let ended = hsa.create_interrupt(1)?;
@@ -178,7 +178,7 @@ fn chain<S: Serializing>(bench: &Bench<S>, kernels: u64) -> Result<u64> {
 
 /// Of queues that are gone `ready` says Drop, for ever, although others have their place by now; the
 /// runtime's own handler has gone by then.
-fn after_removal<S: Serializing>(bench: &Bench<S>) -> Result<u64> {
+fn after_removal<S: Lifecycle>(bench: &Bench<S>) -> Result<u64> {
     let serializer = bench.profiler.serializer(bench.app.gpus[0]).map_err(said)?;
     let mut gone: Vec<QueueId> = Vec::new();
     let mut dropped = 0;

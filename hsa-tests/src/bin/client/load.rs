@@ -3,7 +3,7 @@
 use crate::bench::{Bench, Options, Worked};
 use crate::drive::{self, Rate};
 use anyhow::{Result, ensure};
-use harness::Serializing;
+use hsa_tests::lifecycle::Lifecycle;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     ring: u32,
 }
 
-pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result<Value> {
+pub(crate) fn run<S: Lifecycle>(a: &Arguments, options: &Options<S>) -> Result<Value> {
     let bench = Bench::start(options)?;
     ensure!(
         bench.app.gpus.len() >= a.agents,

@@ -12,16 +12,19 @@ mod drive;
 mod events;
 mod faults;
 mod handlers;
+mod lifecycle;
 mod load;
 mod plain;
 mod rounds;
 mod seed;
 mod soak;
 
+use anyhow::bail;
 use bench::Options;
 use clap::{Parser, Subcommand, ValueEnum};
-use harness::{BoxError, Serializing};
-use hsa_tests::setup::{Fault, Ours, Parts};
+use harness::BoxError;
+use hsa_tests::lifecycle::Lifecycle;
+use hsa_tests::setup::{Fault, Parts};
 use hsa_tests::watchdog;
 use locked::Retire;
 use serde_json::{Value, json};
@@ -100,6 +103,8 @@ enum Scenario {
     Plain(plain::Arguments),
     /// Full rate for long: memory and signals stay flat.
     Soak(soak::Arguments),
+    #[command(flatten)]
+    Lifecycle(lifecycle::Scenario),
 }
 
 impl Scenario {
@@ -117,10 +122,11 @@ impl Scenario {
             Self::Across(_) => "across",
             Self::Plain(_) => "plain",
             Self::Soak(_) => "soak",
+            Self::Lifecycle(scenario) => scenario.name(),
         }
     }
 
-    fn run<S: Serializing>(&self, options: &Options<S>) -> anyhow::Result<Value> {
+    fn run<S: Lifecycle>(&self, options: &Options<S>) -> anyhow::Result<Value> {
         match self {
             Self::Seed(arguments) => seed::run(arguments, options),
             Self::Load(arguments) => load::run(arguments, options),
@@ -134,6 +140,7 @@ impl Scenario {
             Self::Across(arguments) => across::run(arguments, options),
             Self::Plain(arguments) => plain::run(arguments),
             Self::Soak(arguments) => soak::run(arguments, options),
+            Self::Lifecycle(_) => bail!("the yardstick does nothing of that"),
         }
     }
 }
@@ -142,11 +149,9 @@ impl Arguments {
     fn options<S>(
         &self,
         make: impl Fn(Parts) -> Result<S, BoxError> + Send + Sync + 'static,
-        collect: fn(&S),
     ) -> Options<S> {
         Options {
             make: Arc::new(make),
-            collect,
             policy: self.policy,
             tail: self.tail,
             fault: self.fault,
@@ -157,11 +162,16 @@ impl Arguments {
     fn run(&self) -> anyhow::Result<Value> {
         let locked = |retire| {
             let make = move |parts: Parts| Ok(parts.locked(retire));
-            // It puts nothing off.
-            self.scenario.run(&self.options(make, |_| {}))
+            self.scenario.run(&self.options(make))
         };
         match self.policy {
-            Policy::Crate => self.scenario.run(&self.options(Parts::ours, Ours::collect)),
+            Policy::Crate => {
+                let options = self.options(Parts::ours);
+                match &self.scenario {
+                    Scenario::Lifecycle(scenario) => scenario.run(&options),
+                    scenario => scenario.run(&options),
+                }
+            }
             Policy::Eager => locked(Retire::Eager),
             Policy::Drained => locked(Retire::Drained),
         }

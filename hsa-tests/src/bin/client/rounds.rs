@@ -2,9 +2,9 @@
 
 use crate::bench::{Bench, Ending, Options, Worked};
 use anyhow::{Context, Result, ensure};
-use harness::Serializing;
 use hsa_tests::app::App;
 use hsa_tests::interpose;
+use hsa_tests::lifecycle::Lifecycle;
 use hsa_tests::watchdog::step;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     rounds: u64,
 }
 
-pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result<Value> {
+pub(crate) fn run<S: Lifecycle>(a: &Arguments, options: &Options<S>) -> Result<Value> {
     let (mut kernels, mut transitions) = (0, 0);
     for round in 0..a.rounds {
         let ending = one_round(options, round).with_context(|| format!("round {round}"))?;
@@ -29,7 +29,7 @@ pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result
 }
 
 /// Everything anew: the runtime, the profiler, its serializers.
-fn one_round<S: Serializing>(options: &Options<S>, round: u64) -> Result<Ending> {
+fn one_round<S: Lifecycle>(options: &Options<S>, round: u64) -> Result<Ending> {
     let bench = Bench::start(options)?;
     // A user more and a user less: nothing happens.
     let nested = App::start()?;
@@ -58,7 +58,7 @@ pub(crate) struct LiveArguments {
     queues: usize,
 }
 
-pub(crate) fn run_live<S: Serializing>(a: &LiveArguments, options: &Options<S>) -> Result<Value> {
+pub(crate) fn run_live<S: Lifecycle>(a: &LiveArguments, options: &Options<S>) -> Result<Value> {
     let mut under_way = 0;
     for round in 0..a.rounds {
         let bench = Bench::start(options)?;
@@ -96,6 +96,8 @@ pub(crate) fn run_live<S: Serializing>(a: &LiveArguments, options: &Options<S>) 
         // an error.
         thread::sleep(Duration::from_millis(20));
         let toggled = [false, true].map(|on| bench.profiler.set(on));
+        // SAFETY: the runtime was shut down.
+        unsafe { bench.profiler.free_queues() };
         drop(bench.profiler);
         ensure!(
             interpose::calls() == calls,

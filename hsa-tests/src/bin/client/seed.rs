@@ -7,7 +7,7 @@
 
 use crate::bench::{Bench, Options, wait_packet};
 use anyhow::Result;
-use harness::Serializing;
+use hsa_tests::lifecycle::Lifecycle;
 use hsa_tests::watchdog;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Round {
     }
 }
 
-pub(crate) fn run<S: Serializing>(arguments: &Arguments, options: &Options<S>) -> Result<Value> {
+pub(crate) fn run<S: Lifecycle>(arguments: &Arguments, options: &Options<S>) -> Result<Value> {
     let bench = Bench::start(options)?;
     // Created now, so that they do not take the handles that barriers give back.
     bench.profiler.reserve(16)?;

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, Options};
 use crate::drive::{self, Rate};
 use anyhow::{Context, Result, ensure};
-use harness::Serializing;
+use hsa_tests::lifecycle::Lifecycle;
 use hsa_tests::tally::Live;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ struct Sample {
     transitions: u64,
 }
 
-pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result<Value> {
+pub(crate) fn run<S: Lifecycle>(a: &Arguments, options: &Options<S>) -> Result<Value> {
     let bench = Bench::start(options)?;
     let queues = (0..a.queues)
         .map(|_| bench.queue(0, 128))
@@ -79,7 +79,7 @@ pub(crate) fn run<S: Serializing>(a: &Arguments, options: &Options<S>) -> Result
     Ok(line)
 }
 
-fn sample<S: Serializing>(bench: &Bench<S>, seen: &AtomicU64, start: Instant) -> Result<Sample> {
+fn sample<S: Lifecycle>(bench: &Bench<S>, seen: &AtomicU64, start: Instant) -> Result<Sample> {
     let statm = fs::read_to_string("/proc/self/statm").context("/proc/self/statm")?;
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
     let pages: u64 = pages.context("/proc/self/statm has no second number")?;
