@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::fault::Faults;
 use crate::handler::HandlerStats;
-use crate::queue::{Inner, Queue, QueueConfig, QueueState};
+use crate::queue::{Inner, MOST_SLOTS, Queue, QueueConfig, QueueState};
 use crate::shared::Shared;
 use crate::signal::SignalPool;
 use crate::threads;
@@ -170,7 +170,7 @@ impl Gpu {
     ///
     /// # Errors
     /// `ERROR_INVALID_AGENT` for what is no agent; `ERROR_INVALID_QUEUE_CREATION` where the size is
-    /// no power of two.
+    /// no power of two, or more than [`MOST_SLOTS`].
     pub fn create_queue(
         &self,
         agent: hsa_agent_t,
@@ -179,7 +179,8 @@ impl Gpu {
         if !self.0.agents.contains(&agent) {
             return Err(hsa_status_t::ERROR_INVALID_AGENT);
         }
-        if config.slots != 0 && !config.slots.is_power_of_two() {
+        let slots = config.slots;
+        if slots != 0 && !slots.is_power_of_two() || slots > MOST_SLOTS {
             return Err(hsa_status_t::ERROR_INVALID_QUEUE_CREATION);
         }
         let mut queues = self.0.queues.lock();

@@ -325,7 +325,7 @@ impl Handlers {
                 }
                 if let Some(by) = self.faults.handler_late(&self.dice) {
                     entry.queued = true;
-                    let due = self.clock.now() + by;
+                    let due = self.clock.now().saturating_add(by);
                     state.stats.late += 1;
                     state.late.push((due, Item::Forced { id, value, last }));
                     self.changed.notify_one();

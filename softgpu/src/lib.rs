@@ -68,7 +68,7 @@ pub use gpu::{Config, Gpu};
 pub use handler::HandlerStats;
 pub use history::{Event, What};
 pub use kernel::{Ends, Kernel, MAGIC, Runs};
-pub use queue::{Interceptor, Queue, QueueConfig, QueueState};
+pub use queue::{Interceptor, MOST_SLOTS, Queue, QueueConfig, QueueState};
 pub use report::{SignalView, Stuck, Wait, Waits};
 pub use signal::{SignalKind, SignalPool, SignalStats};
 pub use threads::ThreadedGpu;

@@ -40,10 +40,13 @@ pub enum QueueState {
     Destroyed = 3,
 }
 
+/// A ring has no more slots than this, as on AMD's GPUs (`HSA_AGENT_INFO_QUEUE_MAX_SIZE`).
+pub const MOST_SLOTS: usize = 1 << 17;
+
 /// What to make of a queue.
 #[derive(Default)]
 pub struct QueueConfig {
-    /// Slots of the ring, a power of two; 0 is 1,024.
+    /// Slots of the ring, a power of two up to [`MOST_SLOTS`]; 0 is 1,024.
     pub slots: usize,
     /// So many kernels of it run at a time at most; 0 is 64.
     pub most_running: usize,

@@ -76,13 +76,12 @@ impl Ring {
     pub(crate) fn reserve(&self, n: u64) -> Option<u64> {
         let mut write = self.write.load(SeqCst);
         loop {
-            if write + n - self.read.load(SeqCst) > self.size() {
+            let end = write.checked_add(n)?;
+            // The processor may be ahead, where a producer published slots that it never reserved.
+            if end.saturating_sub(self.read.load(SeqCst)) > self.size() {
                 return None;
             }
-            match self
-                .write
-                .compare_exchange(write, write + n, SeqCst, SeqCst)
-            {
+            match self.write.compare_exchange(write, end, SeqCst, SeqCst) {
                 Ok(first) => return Some(first),
                 Err(now) => write = now,
             }
@@ -114,7 +113,7 @@ impl Ring {
 
     /// Tells the processor of everything up to and including `index`.
     pub(crate) fn ring_doorbell(&self, index: u64) {
-        self.doorbell.fetch_max(index + 1, SeqCst);
+        self.doorbell.fetch_max(index.saturating_add(1), SeqCst);
     }
 
     /// The packet at `index`, whose header may be INVALID.

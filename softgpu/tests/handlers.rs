@@ -180,6 +180,19 @@ fn by_a_fault_a_handler_comes_late_with_the_value_that_was_seen() {
 }
 
 #[test]
+fn a_call_that_comes_late_at_the_end_of_time_comes_at_once() {
+    let (mut gpu, _) = machine(0);
+    while gpu.step_until(u64::MAX).is_some() {}
+    gpu.faults().change(|plan| {
+        plan.handler_late = 1.0;
+        plan.late_by = 10_000;
+    });
+    let calls = listen(&gpu, signal(&gpu, 0), Lt, 1, 0);
+    gpu.run_until_idle().unwrap();
+    assert_eq!(*calls.lock().unwrap(), [0]);
+}
+
+#[test]
 fn by_a_fault_the_handler_threads_are_gone() {
     let (mut gpu, _) = machine(0);
     gpu.faults().change(|plan| plan.handlers_dead = true);

@@ -232,6 +232,30 @@ fn a_doorbell_past_what_is_published_overshoots_nothing() {
 }
 
 #[test]
+fn a_doorbell_may_be_rung_for_the_last_index_there_is() {
+    let (mut gpu, queue) = machine(0);
+    queue.ring_doorbell(u64::MAX);
+    queue.submit(&[kernel(NULL)]).unwrap();
+    assert_eq!(run(&mut gpu).0, [0]);
+    assert_eq!(queue.doorbell(), u64::MAX);
+}
+
+#[test]
+fn a_slot_that_nobody_reserved_runs_and_a_later_reservation_is_answered() {
+    let (mut gpu, queue) = machine(0);
+    for index in 0..2 {
+        queue.write(index, &vendor(NULL));
+        queue.publish(index, vendor(NULL).header());
+        queue.ring_doorbell(index);
+    }
+    assert_eq!(run(&mut gpu).0, [0, 1]);
+    assert_eq!((queue.read_index(), queue.write_index()), (2, 0));
+    assert_eq!(queue.reserve(1), Some(0));
+    queue.submit(&[kernel(NULL), kernel(NULL)]).unwrap();
+    assert_eq!(run(&mut gpu).0, [2], "indices 0 and 1 were over");
+}
+
+#[test]
 fn a_consumed_slot_is_invalid_again() {
     let (mut gpu, queue) = machine(0);
     queue.submit(&[kernel(NULL)]).unwrap();
@@ -249,7 +273,9 @@ fn a_full_ring_gives_no_slots_and_loses_none() {
     let queue = ring(&gpu, 4);
     assert!(queue.reserve(5).is_none());
     assert_eq!(queue.reserve(4), Some(0));
-    assert!(queue.reserve(1).is_none());
+    for n in [1, u64::MAX] {
+        assert!(queue.reserve(n).is_none());
+    }
     for index in 0..4 {
         queue.write(index, &vendor(NULL));
         queue.publish(index, vendor(NULL).header());

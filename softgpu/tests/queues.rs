@@ -213,5 +213,7 @@ fn wrong_agents_and_sizes_are_refused() {
     let nobody = hsa_sys::hsa_agent_t { handle: 1 };
     assert_eq!(create(nobody, 4), Err(hsa_status_t::ERROR_INVALID_AGENT));
     let wrong = Err(hsa_status_t::ERROR_INVALID_QUEUE_CREATION);
-    assert_eq!(create(gpu.agent(0), 3), wrong);
+    for slots in [3, softgpu::MOST_SLOTS * 2, 1 << 63] {
+        assert_eq!(create(gpu.agent(0), slots), wrong);
+    }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 use xtask::softgpu::{self, Runtime};
-use xtask::{build, trixie};
+use xtask::{build, fuzz, trixie};
 
 #[derive(Parser)]
 #[command(about = "The project's own commands")]
@@ -35,6 +35,16 @@ enum Task {
         /// How many schedules, of all scenarios together.
         #[arg(long)]
         schedules: Option<usize>,
+    },
+    /// The fuzz targets, each for some seconds, from the committed seeds; a finding is a failure.
+    ///
+    /// Needs the nightly toolchain and cargo-fuzz.
+    Fuzz {
+        /// How long each target runs.
+        #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+        seconds: u32,
+        /// Only this target.
+        target: Option<String>,
     },
     /// Runs a program on AMD's real HSA runtime over the emulated GPU; its exit code is passed on.
     ///
@@ -226,6 +236,7 @@ fn perform(task: Task) -> Result<()> {
         ]),
         Task::Loom { quick, model } => run(vec![loom(quick, model.as_deref())]),
         Task::Shuttle { schedules } => run(vec![shuttle(schedules)]),
+        Task::Fuzz { seconds, target } => fuzz::run(seconds, target.as_deref()),
         Task::Softgpu {
             runtime,
             gpus,
