@@ -54,7 +54,7 @@
 //! settled yet still has an entry that names the barrier.
 
 use crate::list::Linked;
-use crate::sync::{AtomicPtr, AtomicU32, Ordering, Step, stands};
+use crate::sync::{AtomicPtr, AtomicU32, Ordering, Step, Witness, stands};
 use hsa_sys::hsa_signal_t;
 use std::fmt;
 use std::ptr;
@@ -126,6 +126,8 @@ pub(crate) struct Barrier {
     pub(crate) signal: hsa_signal_t,
     /// Taken once, by whoever settles the barrier; null if there is none.
     on_end: AtomicPtr<EndNode>,
+    /// Whether those who find it in the list, or by a tag, come in time.
+    pub(crate) witness: Witness,
 }
 
 // The model checkers' atomics are larger.
@@ -157,6 +159,7 @@ impl Barrier {
             epoch,
             signal,
             on_end: AtomicPtr::new(on_end),
+            witness: Witness::new(),
         }
     }
 
@@ -170,6 +173,7 @@ impl Barrier {
     ///
     /// Whoever gets true must push the tag to the queue's pending ones.
     pub(crate) fn tag(&self) -> Tagged {
+        self.witness.is_used("barrier");
         if !self.life().is_armed() && stands(Step::ClosedCheck) {
             return Tagged::Settled;
         }
@@ -187,6 +191,7 @@ impl Barrier {
     /// Takes a tag away. True if the caller now has to retire the barrier.
     #[must_use]
     pub(crate) fn untag(&self) -> bool {
+        self.witness.is_used("barrier");
         // AcqRel: whoever closes sees all that every former holder of a tag did.
         self.life.fetch_sub(1, Ordering::AcqRel);
         self.close()
@@ -304,6 +309,7 @@ pub(crate) enum Tagged {
 
 impl Linked for Barrier {
     fn next(&self) -> &AtomicPtr<Self> {
+        self.witness.is_used("barrier");
         &self.next
     }
 }

@@ -108,20 +108,18 @@
 //! simply ends need not say anything. A tool library that contains this stays mapped (link it with
 //! `-z nodelete`).
 
-mod registry;
-
 /// HSA's types and functions: the version of the crate that this interface is made of.
 pub use hsa_sys;
 
 use crate::queue::QueueId;
+use crate::registry::Registry;
 use crate::runtime::{Report, Runtime, SignalKind};
-use crate::serializer::{Builder, Serializer};
+use crate::serializer::{Builder, Serializer, WeakSerializer};
 use hsa_sys::{
     Api, HSA_AGENT_INFO_DEVICE, HSA_AMD_SIGNAL_AMD_GPU_ONLY, HSA_DEVICE_TYPE_GPU,
     HSA_SIGNAL_CONDITION_EQ, hsa_agent_t, hsa_device_type_t, hsa_signal_t, hsa_signal_value_t,
     hsa_status_t,
 };
-use registry::REGISTRY;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
@@ -129,6 +127,8 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, UnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::OnceLock;
+
+static REGISTRY: Registry<WeakSerializer<HsaRuntime>> = Registry::new();
 
 /// A queue's id has to fit into the handler's pointer.
 const _: () = assert!(size_of::<*mut c_void>() == size_of::<u64>());

@@ -53,8 +53,12 @@ mod handler_thread;
 mod list;
 mod look;
 mod packet;
+#[cfg(hsa_serializer_loom)]
+mod parts;
 mod pending;
 mod queue;
+#[cfg(any(feature = "hsa", hsa_serializer_loom))]
+mod registry;
 mod removal;
 mod runtime;
 mod serializer;
@@ -98,6 +102,9 @@ pub use statistics::Statistics;
 pub use ticket::Ticket;
 pub use transition::Transition;
 
+#[cfg(hsa_serializer_loom)]
+#[doc(hidden)]
+pub use parts::{Chain, Duties, Numbers};
 #[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
 #[doc(hidden)]
 pub use sync::{Step, remove_guard};

@@ -20,7 +20,8 @@
 //! # What a traverser may miss
 //! It sees every node that was linked when it started and was not removed while it walked. It may
 //! or may not see nodes pushed or removed meanwhile. On a node that is being removed it goes on
-//! through the node's frozen successor; on a changed predecessor it starts again from the head.
+//! through the node's frozen successor; on a changed predecessor it starts again from the head, so
+//! that it may be asked about a node twice.
 //!
 //! # Costs
 //! Pushing is constant (there is a tail). Removing the oldest is constant; removing from the middle
@@ -30,7 +31,7 @@
 //! A node is in the list once in its life and is freed only after every pin of that time, so an
 //! address seen under a pin means one node.
 
-use crate::sync::{AtomicPtr, Ordering};
+use crate::sync::{AtomicPtr, Ordering, Step, stands};
 use std::ptr::{self, NonNull};
 
 /// The low bit of a `next` pointer: the node that holds it is removed.
@@ -81,23 +82,22 @@ impl<T: Linked> List<T> {
         let mut last = self.tail.load(Ordering::Acquire);
         // Release: who finds the node here sees its fields.
         self.tail.store(node.as_ptr(), Ordering::Release);
+        // Release: who comes to the node over its link sees its fields.
+        let publishes = if stands(Step::LinkReleases) {
+            Ordering::Release
+        } else {
+            Ordering::Relaxed
+        };
         loop {
             // SAFETY: `last` is null or a node that was not reclaimed when the caller pinned.
             let link = unsafe { last.as_ref() }.map_or(&self.head, T::next);
-            // Release: who comes to the node over this link sees its fields.
-            if link
-                .compare_exchange(
-                    ptr::null_mut(),
-                    node.as_ptr(),
-                    Ordering::Release,
-                    Ordering::Relaxed,
-                )
-                .is_ok()
-            {
+            let linked =
+                link.compare_exchange(ptr::null_mut(), node.as_ptr(), publishes, Ordering::Relaxed);
+            if linked.is_ok() {
                 return;
             }
             // The last node was removed in the meantime, or there was no tail: look for the end.
-            last = self.walk(ptr::null(), |_| false).1;
+            last = self.walk(ptr::null(), |_, _| false).1;
         }
     }
 
@@ -111,28 +111,50 @@ impl<T: Linked> List<T> {
         let mut next = link.load(Ordering::Relaxed);
         // Marking freezes the link: a pusher that wants to append here fails and looks again.
         // AcqRel: who follows the frozen link sees the successor's fields.
-        while let Err(seen) =
-            link.compare_exchange(next, marked(next), Ordering::AcqRel, Ordering::Relaxed)
-        {
-            next = seen;
+        while stands(Step::MarkFirst) {
+            match link.compare_exchange(next, marked(next), Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(seen) => next = seen,
+            }
         }
         // Before the node may be freed the tail must not name it. It is the pusher who sets the
         // tail, before it links the node, hence before anybody can remove it: no store to come
         // can put it back.
-        let _ = self.tail.compare_exchange(
-            node.as_ptr(),
-            ptr::null_mut(),
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
-        self.walk(node.as_ptr(), |_| false);
+        if stands(Step::TailEmptied) {
+            let _ = self.tail.compare_exchange(
+                node.as_ptr(),
+                ptr::null_mut(),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+        }
+        if stands(Step::WalkUntilUnlinked) {
+            self.walk(node.as_ptr(), |_, _| false);
+        }
     }
 
     /// The first node for which `found` holds, if there is one that is not removed.
     ///
     /// The caller is pinned; the pointer is valid while it stays so.
-    pub(crate) fn find(&self, found: impl FnMut(&T) -> bool) -> Option<NonNull<T>> {
-        NonNull::new(self.walk(ptr::null(), found).0)
+    pub(crate) fn find(&self, mut found: impl FnMut(&T) -> bool) -> Option<NonNull<T>> {
+        NonNull::new(self.walk(ptr::null(), |node, _| found(node)).0)
+    }
+
+    /// What `f` makes of each node, oldest first and once. The caller is pinned.
+    pub(crate) fn collect<U>(&self, mut f: impl FnMut(&T) -> U) -> Vec<U> {
+        let mut all = Vec::new();
+        let (_, last) = self.walk(ptr::null(), |node, is_first| {
+            if is_first && stands(Step::CollectOnce) {
+                all.clear();
+            }
+            all.push(f(node));
+            false
+        });
+        if last.is_null() {
+            // All that it had seen was gone when it started again.
+            all.clear();
+        }
+        all
     }
 
     /// The newest node, if it is not removed. The caller is pinned, as for [`find`](Self::find).
@@ -143,7 +165,10 @@ impl<T: Linked> List<T> {
     /// Walks the list, unlinking what is marked. Returns the first unmarked node for which `found`
     /// holds (or null), and the last unmarked node passed (or null). Ends early where it has itself
     /// unlinked `until`.
-    fn walk(&self, until: *const T, mut found: impl FnMut(&T) -> bool) -> (*mut T, *mut T) {
+    ///
+    /// `found` is told besides whether the node is the first one since the walk has started, or
+    /// started again.
+    fn walk(&self, until: *const T, mut found: impl FnMut(&T, bool) -> bool) -> (*mut T, *mut T) {
         'restart: loop {
             let mut previous: *mut T = ptr::null_mut();
             let mut link = &self.head;
@@ -155,18 +180,17 @@ impl<T: Linked> List<T> {
                     return (ptr::null_mut(), previous);
                 };
                 let next = node.next().load(Ordering::Acquire);
-                if is_marked(next) {
+                let goes = is_marked(next) || !stands(Step::MarkFirst) && ptr::eq(current, until);
+                if goes {
                     // Unlink it. Fails where the predecessor was removed or has another successor:
                     // then what we know of the list is old. AcqRel: pass the successor's fields on.
-                    if link
-                        .compare_exchange(
-                            current,
-                            unmarked(next),
-                            Ordering::AcqRel,
-                            Ordering::Relaxed,
-                        )
-                        .is_err()
-                    {
+                    let unlinked = link.compare_exchange(
+                        current,
+                        unmarked(next),
+                        Ordering::AcqRel,
+                        Ordering::Relaxed,
+                    );
+                    if unlinked.is_err() && stands(Step::RestartOnChange) {
                         continue 'restart;
                     }
                     if ptr::eq(current, until) {
@@ -175,7 +199,7 @@ impl<T: Linked> List<T> {
                     current = unmarked(next);
                     continue;
                 }
-                if found(node) {
+                if found(node, previous.is_null()) {
                     return (current, previous);
                 }
                 previous = current;
@@ -214,12 +238,7 @@ mod tests {
     }
 
     fn values(list: &List<Item>) -> Vec<u32> {
-        let mut out = Vec::new();
-        list.find(|n| {
-            out.push(n.value);
-            false
-        });
-        out
+        list.collect(|n| n.value)
     }
 
     #[test]

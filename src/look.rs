@@ -77,13 +77,9 @@ impl<R: Runtime> Shared<R> {
                 })
             })
             .collect();
-        let mut barriers = Vec::new();
-        self.barriers.find(|barrier| {
-            barriers.push(BarrierLook {
-                epoch: barrier.epoch,
-                armed: barrier.life().is_armed(),
-            });
-            false
+        let barriers = self.barriers.collect(|barrier| BarrierLook {
+            epoch: barrier.epoch,
+            armed: barrier.life().is_armed(),
         });
         Look { queues, barriers }
     }

@@ -34,7 +34,7 @@
 //! [`settle`](crate::barrier), not of this module.
 
 use crate::domain::Domain;
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Step, Witness, stands};
 use crossbeam_epoch::Guard;
 use std::fmt;
 use std::ptr::{self, NonNull};
@@ -63,6 +63,7 @@ struct Entry<T> {
 struct Block<T> {
     entries: [Entry<T>; BLOCK],
     next: AtomicPtr<Block<T>>,
+    witness: Witness,
 }
 
 /// The pointer that stands for "resolved": aligned as no barrier is.
@@ -78,6 +79,7 @@ impl<T> Block<T> {
                 barrier: AtomicPtr::new(ptr::null_mut()),
             }),
             next: AtomicPtr::new(ptr::null_mut()),
+            witness: Witness::new(),
         })
     }
 }
@@ -139,9 +141,14 @@ impl<T> Pending<T> {
             filled = 0;
         }
         let entry = &block.entries[filled];
-        entry.due.store(due, Ordering::Relaxed);
+        if stands(Step::DueBeforeBarrier) {
+            entry.due.store(due, Ordering::Relaxed);
+        }
         // Release: who reads the barrier sees `due` and the barrier's fields.
         entry.barrier.store(barrier.as_ptr(), Ordering::Release);
+        if !stands(Step::DueBeforeBarrier) {
+            entry.due.store(due, Ordering::Relaxed);
+        }
         // Release: who reads the room with acquire knows of this push.
         self.filled.store(filled as u32 + 1, Ordering::Release);
     }
@@ -209,6 +216,7 @@ impl<T> Pending<T> {
             let block = unsafe { &*at };
             for entry in &block.entries {
                 loop {
+                    block.witness.is_used("block");
                     let barrier = entry.barrier.load(Ordering::Acquire);
                     if barrier == taken() {
                         break;
@@ -236,6 +244,7 @@ impl<T> Pending<T> {
                     }
                 }
             }
+            block.witness.is_used("block");
             let next = block.next.load(Ordering::Acquire);
             if next.is_null() {
                 return NEVER;
@@ -248,9 +257,13 @@ impl<T> Pending<T> {
                 .is_ok()
             {
                 let block = SendBlock(at);
-                // SAFETY (of the drop): unlinked, and freed after every pin of now.
-                domain.defer(guard, move || drop(block.into_box()));
-                *deferred = true;
+                if stands(Step::DeferBlocks) {
+                    // SAFETY (of the drop): unlinked, and freed after every pin of now.
+                    domain.defer(guard, move || drop(block.into_box()));
+                    *deferred = true;
+                } else {
+                    Box::leak(block.into_box()).witness.reclaim();
+                }
             }
             at = next;
         }

@@ -16,21 +16,21 @@ use crate::queue::{QueueCell, QueueId, Slab, Word};
 use crate::runtime::{Misuse, Report, Runtime, SignalKind};
 use crate::statistics::Counters;
 use crate::sync::{
-    AtomicU32, AtomicU64, AtomicUsize, LockGuard, Mutex, Ordering, Step, between_store_and_load,
-    lock, stands, try_lock,
+    ArrayQueue, AtomicU32, AtomicU64, AtomicUsize, LockGuard, Mutex, Ordering, SegQueue, Step,
+    between_store_and_load, lock, stands, try_lock,
 };
 use crate::token::{Grant, Token};
 use crate::transition::Transitions;
 use crossbeam_epoch::Guard;
-use crossbeam_queue::{ArrayQueue, SegQueue};
 use crossbeam_utils::CachePadded;
 use hsa_sys::{hsa_signal_t, hsa_signal_value_t};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Reports that wait for the end of a slow path. More than this many at once are counted only.
-const REPORTS: usize = 64;
+/// Reports that wait for the end of a slow path. More than this many at once are counted only; the
+/// loom models want to see that.
+const REPORTS: usize = if cfg!(hsa_serializer_loom) { 1 } else { 64 };
 
 /// No epoch is closed.
 const OPEN: u64 = u64::MAX;
@@ -281,7 +281,7 @@ impl<R: Runtime> Shared<R> {
         let first =
             self.escape
                 .compare_exchange(0, made.handle, Ordering::AcqRel, Ordering::Relaxed);
-        if first.is_err() {
+        if first.is_err() && stands(Step::EscapeByExchange) {
             self.destroy_signal(made);
         }
         Ok(())
@@ -510,6 +510,8 @@ impl<R: Runtime> Shared<R> {
             std::mem::forget(barrier);
             return;
         }
+        // Handles may still look at it; nobody who found it in the list or an entry may.
+        barrier.witness.reclaim();
         self.destroy_signal(barrier.signal);
         self.counters.reclaimed.add(1);
     }
@@ -557,18 +559,24 @@ impl<R: Runtime> Shared<R> {
     ) {
         cell.seat.vacate();
         if cell.leave_generation() {
-            self.defer(guard, after, move |shared| {
+            let free = move |shared: &Arc<Self>| {
                 // As for reports: nobody adds a queue any more.
                 if shared.stage() != Stage::Left {
                     shared.free.push(index);
                 }
-            });
+            };
+            if stands(Step::DeferFree) {
+                self.defer(guard, after, free);
+            } else {
+                free(self);
+            }
         }
     }
 
     /// Tells the host what was noted. After the end nobody is told anything.
     pub(crate) fn deliver_reports(&self) {
-        if self.reports.is_empty() && self.reports_dropped.load(Ordering::Relaxed) == 0 {
+        let dropped = || self.reports_dropped.load(Ordering::Relaxed);
+        if self.reports.is_empty() && (dropped() == 0 || !stands(Step::DroppedIsRead)) {
             return;
         }
         let visit = self.enter();
@@ -578,9 +586,18 @@ impl<R: Runtime> Shared<R> {
         while let Some(report) = self.reports.pop() {
             self.runtime.report(report);
         }
-        if self.reports_dropped.load(Ordering::Relaxed) > 0 {
-            let dropped = self.reports_dropped.swap(0, Ordering::Relaxed);
-            self.runtime.report(Report::Dropped(dropped));
+        let seen = dropped();
+        if seen > 0 {
+            // Where another one has told of them by now, there are none to tell of.
+            let taken = self.reports_dropped.swap(0, Ordering::Relaxed);
+            let lost = if stands(Step::DroppedBySwap) {
+                taken
+            } else {
+                seen
+            };
+            if lost > 0 {
+                self.runtime.report(Report::Dropped(lost));
+            }
         }
     }
 

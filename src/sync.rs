@@ -5,7 +5,11 @@
 //! never a feature: a feature could be turned on by somebody else's build.
 
 #[cfg(hsa_serializer_loom)]
+mod queue;
+
+#[cfg(hsa_serializer_loom)]
 mod imp {
+    pub(crate) use super::queue::{ArrayQueue, SegQueue};
     pub(crate) use loom::sync::Mutex;
     pub(crate) use loom::sync::atomic::{
         AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
@@ -15,6 +19,7 @@ mod imp {
 
 #[cfg(hsa_serializer_shuttle)]
 mod imp {
+    pub(crate) use crossbeam_queue::{ArrayQueue, SegQueue};
     pub(crate) use shuttle::sync::Mutex;
     pub(crate) use shuttle::sync::atomic::{
         AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
@@ -24,6 +29,7 @@ mod imp {
 
 #[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
 mod imp {
+    pub(crate) use crossbeam_queue::{ArrayQueue, SegQueue};
     pub(crate) use std::sync::Mutex;
     pub(crate) use std::sync::atomic::{
         AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
@@ -161,6 +167,44 @@ mod imp_guard {
     pub(crate) use std::sync::MutexGuard as Guard;
 }
 
+/// Tells the loom models when somebody uses memory that was reclaimed; in every other build it is
+/// nothing.
+///
+/// What holds one is marked where its memory would be freed. A control that reclaims at once frees
+/// nothing, so that what comes too late finds the mark.
+#[derive(Debug)]
+pub(crate) struct Witness {
+    // loom has to see it: a use is a step of its own, which reclaiming can come before or after.
+    #[cfg(hsa_serializer_loom)]
+    reclaimed: AtomicU32,
+}
+
+impl Witness {
+    pub(crate) fn new() -> Self {
+        Self {
+            #[cfg(hsa_serializer_loom)]
+            reclaimed: AtomicU32::new(0),
+        }
+    }
+
+    /// Its holder is reclaimed.
+    #[inline(always)]
+    pub(crate) fn reclaim(&self) {
+        #[cfg(hsa_serializer_loom)]
+        self.reclaimed.store(1, Ordering::Relaxed);
+    }
+
+    /// Its holder is used.
+    #[inline(always)]
+    pub(crate) fn is_used(&self, _what: &str) {
+        #[cfg(hsa_serializer_loom)]
+        assert!(
+            self.reclaimed.load(Ordering::Relaxed) == 0,
+            "a reclaimed {_what} was used"
+        );
+    }
+}
+
 /// A step of the protocol that holds an invariant, and that a negative control can take away.
 ///
 /// A model that passes with its guard removed proves nothing. Outside of the model checkers
@@ -250,6 +294,48 @@ pub enum Step {
     ForceBeforeEscape,
     /// A handler that took a -1 looks, also after everything was released, whether its queue is gone.
     RemovedIsSeen,
+    /// A node of the list is marked before it is unlinked.
+    MarkFirst,
+    /// Who removes a node walks until the list is without it.
+    WalkUntilUnlinked,
+    /// Who can't unlink a marked node starts again from the head.
+    RestartOnChange,
+    /// The list's tail names no node that may be reclaimed.
+    TailEmptied,
+    /// Linking a node publishes what is in it.
+    LinkReleases,
+    /// A block of pending entries is reclaimed by a deferred callback, not at once.
+    DeferBlocks,
+    /// An entry's count is stored before its barrier.
+    DueBeforeBarrier,
+    /// A cell becomes free a grace period after its last party has let go.
+    DeferFree,
+    /// Reports that were lost are looked for also where none is left to deliver.
+    DroppedIsRead,
+    /// The number of reports that were lost is taken away by exchange.
+    DroppedBySwap,
+    /// What is collected from the list is forgotten where the traversal starts again.
+    CollectOnce,
+    /// Of several who make the escape signal one sets it, by compare-exchange.
+    EscapeByExchange,
+    /// A table of the registry is replaced by compare-exchange.
+    #[cfg_attr(
+        not(any(feature = "hsa", hsa_serializer_loom, hsa_serializer_shuttle)),
+        expect(
+            dead_code,
+            reason = "the registry is compiled with the feature `hsa` alone"
+        )
+    )]
+    TableByExchange,
+    /// A replaced table is reclaimed by a deferred callback, not at once.
+    #[cfg_attr(
+        not(any(feature = "hsa", hsa_serializer_loom, hsa_serializer_shuttle)),
+        expect(
+            dead_code,
+            reason = "the registry is compiled with the feature `hsa` alone"
+        )
+    )]
+    DeferTable,
 }
 
 #[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]

@@ -53,9 +53,11 @@ impl Model {
         builder.preemption_bound = Some(bound);
         builder.max_branches = MAX_BRANCHES;
         builder.expect_explicit_explore = true;
-        // Either would end the exploration silently.
+        // These would end the exploration silently, or begin it in the middle; the environment can
+        // set them. (`limits` sees that it does not.)
         builder.max_permutations = None;
         builder.max_duration = None;
+        builder.checkpoint_file = None;
         let run = self.run;
         builder.check(move || {
             EXECUTIONS.fetch_add(1, Ordering::Relaxed);

@@ -8,6 +8,8 @@
 #[cfg(hsa_serializer_loom)]
 mod check;
 #[cfg(hsa_serializer_loom)]
+mod limits;
+#[cfg(hsa_serializer_loom)]
 mod race;
 #[cfg(hsa_serializer_loom)]
 mod sim;

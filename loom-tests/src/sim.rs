@@ -36,6 +36,8 @@ struct Table {
     over: Over,
     /// The host does what it should not, and is told.
     misused: bool,
+    /// Reports that it was given, and how many it was told were lost.
+    reports: (u64, u64),
     breach: Option<String>,
 }
 
@@ -185,6 +187,12 @@ impl Sim {
         self.table().misused = true;
     }
 
+    /// Reports that the host was given, and how many it was told were lost.
+    #[must_use]
+    pub fn reports(&self) -> (u64, u64) {
+        self.table().reports
+    }
+
     /// A queue whose handler the runtime has to call: its `ready` signal is -1.
     #[must_use]
     pub fn fired(&self) -> Option<QueueId> {
@@ -319,7 +327,18 @@ impl Runtime for Sim {
     }
 
     fn report(&self, report: Report) {
-        if !self.table().misused {
+        let mut table = self.table();
+        match report {
+            Report::Dropped(n) => table.reports.1 += n,
+            _ => table.reports.0 += 1,
+        }
+        let misused = table.misused;
+        drop(table);
+        self.expect(
+            report != Report::Dropped(0),
+            "none was lost, and that was reported",
+        );
+        if !misused {
             self.breach(format!("reported: {report}"));
         }
     }

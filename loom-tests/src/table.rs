@@ -1,8 +1,9 @@
 //! All models and their controls, each in a process of its own, as a table.
 
 use crate::check::{FAILED, HELD, Model};
+use crate::limits::{COUNTED, EARLY, ENDLESS, ORDERS};
 use hsa_serializer::Step;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Output};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -48,7 +49,7 @@ pub fn main(models: &[&'static Model]) -> ExitCode {
         "{:<34} {:>5} {:>10} {:>7}  {:<22} caught by",
         "model", "bound", "executions", "seconds", "without"
     );
-    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(early_ends()));
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let start = Instant::now();
     std::thread::scope(|scope| {
@@ -56,7 +57,6 @@ pub fn main(models: &[&'static Model]) -> ExitCode {
             scope.spawn(|| {
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if let Err(failure) = job.run() {
-                        println!("  GAP: {failure}");
                         failures.lock().expect("no worker panics").push(failure);
                     }
                 }
@@ -64,6 +64,9 @@ pub fn main(models: &[&'static Model]) -> ExitCode {
         }
     });
     let failures = failures.into_inner().expect("no worker panics");
+    for failure in &failures {
+        println!("  GAP: {failure}");
+    }
     println!(
         "loom: {} models, {} controls, {} gaps, {:.0} s",
         jobs.iter().filter(|j| j.control.is_none()).count(),
@@ -80,6 +83,8 @@ fn run_child(models: &[&'static Model], child: &str) -> ! {
     let (name, without, bound) = (part(), part(), part());
     let model = models
         .iter()
+        .copied()
+        .chain([&ENDLESS, &COUNTED])
         .find(|m| m.name == name)
         .expect("a model of that name");
     let step = model
@@ -90,27 +95,68 @@ fn run_child(models: &[&'static Model], child: &str) -> ! {
     model.explore_and_exit(step, bound.parse().expect("a number"));
 }
 
+/// What a child process said of its exploration.
+struct Said {
+    how: String,
+    executions: String,
+    message: String,
+    output: Output,
+}
+
+/// Explores a model in a process of its own, and prints what came of it.
+fn explore(
+    model: &Model,
+    without: Option<Step>,
+    bound: usize,
+    environment: &[(&str, &str)],
+) -> Said {
+    let name = model.name;
+    let without = without.map_or(String::new(), |step| format!("{step:?}"));
+    let start = Instant::now();
+    let output = Command::new(std::env::current_exe().expect("this program has a path"))
+        .env(CHILD, format!("{name}|{without}|{bound}"))
+        .envs(environment.iter().copied())
+        .output()
+        .expect("a child process");
+    let seconds = start.elapsed().as_secs_f64();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let mut said = stdout.lines().last().unwrap_or_default().splitn(3, '|');
+    let mut part = || said.next().unwrap_or_default().to_owned();
+    let (how, executions, message) = (part(), part(), part());
+    println!("{name:<34} {bound:>5} {executions:>10} {seconds:>7.1}  {without:<22} {message}");
+    Said {
+        how,
+        executions,
+        message,
+        output,
+    }
+}
+
+/// Ways in which an exploration would end early without failing.
+fn early_ends() -> Vec<String> {
+    let mut failures = Vec::new();
+    let endless = explore(&ENDLESS, None, ENDLESS.bound, &[]);
+    if endless.how != FAILED || !endless.message.contains("maximum number of branches") {
+        failures.push(format!("an endless execution: {}", endless.message));
+    }
+    let [free, hurried] = [&[][..], &EARLY].map(|environment| {
+        let said = explore(&COUNTED, None, COUNTED.bound, environment);
+        (said.how, said.executions.parse().unwrap_or(0))
+    });
+    if free.1 < ORDERS || free != hurried {
+        failures.push(format!("not all executions: {free:?}, {hurried:?}"));
+    }
+    failures
+}
+
 impl Job {
     fn run(&self) -> Result<(), String> {
         let name = self.model.name;
-        let without = self
-            .control
-            .map_or(String::new(), |(s, _)| format!("{s:?}"));
-        let start = Instant::now();
-        let output = Command::new(std::env::current_exe().expect("this program has a path"))
-            .env(CHILD, format!("{name}|{without}|{}", self.bound))
-            .output()
-            .expect("a child process");
-        let seconds = start.elapsed().as_secs_f64();
-        let stdout = String::from_utf8_lossy(&output.stdout);
-        let mut said = stdout.lines().last().unwrap_or_default().splitn(3, '|');
-        let mut part = || said.next().unwrap_or_default();
-        let (how, executions, message) = (part(), part(), part());
-        println!(
-            "{name:<34} {:>5} {executions:>10} {seconds:>7.1}  {without:<22} {message}",
-            self.bound
-        );
-        match (self.control, how) {
+        let without = self.control.map(|(step, _)| step);
+        let said = explore(self.model, without, self.bound, &[]);
+        let message = &said.message;
+        match (self.control, said.how.as_str()) {
+            (None, HELD) if said.executions == "1" => Err(format!("{name} explores nothing")),
             (None, HELD) => Ok(()),
             (None, FAILED) => Err(format!("{name} fails: {message}")),
             (Some((_, expected)), FAILED) if message.contains(expected) => Ok(()),
@@ -120,8 +166,8 @@ impl Job {
             (Some((step, _)), HELD) => Err(format!("{name} holds without {step:?}")),
             _ => Err(format!(
                 "{name}: the child ended with {}: {}",
-                output.status,
-                String::from_utf8_lossy(&output.stderr)
+                said.output.status,
+                String::from_utf8_lossy(&said.output.stderr)
             )),
         }
     }

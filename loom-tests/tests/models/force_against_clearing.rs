@@ -52,6 +52,6 @@ pub(crate) static MODEL: Model = Model {
     run,
     controls: &[
         (Step::ClearIfArmed, "a barrier was cleared twice"),
-        (Step::DeferReclaim, "a destroyed signal was stored to"),
+        (Step::DeferReclaim, "a reclaimed barrier was used"),
     ],
 };

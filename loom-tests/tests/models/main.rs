@@ -3,6 +3,12 @@
 #[cfg(hsa_serializer_loom)]
 mod agent;
 #[cfg(hsa_serializer_loom)]
+mod block_against_takers;
+#[cfg(hsa_serializer_loom)]
+mod cell_freed_against_taken;
+#[cfg(hsa_serializer_loom)]
+mod cell_reuse_against_completion;
+#[cfg(hsa_serializer_loom)]
 mod clear_against_removed_tag;
 #[cfg(hsa_serializer_loom)]
 mod completions_against_arming;
@@ -39,13 +45,29 @@ mod gap_against_dispatch;
 #[cfg(hsa_serializer_loom)]
 mod leave_against_reclaim;
 #[cfg(hsa_serializer_loom)]
+mod list_adjacent_unlinks;
+#[cfg(hsa_serializer_loom)]
+mod list_adjacent_unlinks_against_traversal;
+#[cfg(hsa_serializer_loom)]
+mod list_push_against_traversal;
+#[cfg(hsa_serializer_loom)]
+mod list_push_against_unlink;
+#[cfg(hsa_serializer_loom)]
+mod list_unlink_against_traversal;
+#[cfg(hsa_serializer_loom)]
 mod overtake_against_completion;
 #[cfg(hsa_serializer_loom)]
 mod overtake_against_removal;
 #[cfg(hsa_serializer_loom)]
 mod overtake_of_an_old_grant;
 #[cfg(hsa_serializer_loom)]
+mod push_against_takers;
+#[cfg(hsa_serializer_loom)]
 mod ready_against_complete;
+#[cfg(hsa_serializer_loom)]
+mod registry_change_against_find;
+#[cfg(hsa_serializer_loom)]
+mod registry_two_changes;
 #[cfg(hsa_serializer_loom)]
 mod release_against_completion;
 #[cfg(hsa_serializer_loom)]
@@ -69,6 +91,8 @@ mod removal_of_waiting;
 #[cfg(hsa_serializer_loom)]
 mod repeated_callback;
 #[cfg(hsa_serializer_loom)]
+mod reports_of_two;
+#[cfg(hsa_serializer_loom)]
 mod slot_reuse;
 #[cfg(hsa_serializer_loom)]
 mod superseded_against_completion;
@@ -81,7 +105,13 @@ mod tag_against_retirement;
 #[cfg(hsa_serializer_loom)]
 mod two_finishers;
 #[cfg(hsa_serializer_loom)]
+mod two_queues_added;
+#[cfg(hsa_serializer_loom)]
 mod two_readies;
+#[cfg(hsa_serializer_loom)]
+mod two_transitions_against_completion;
+#[cfg(hsa_serializer_loom)]
+mod two_transitions_against_dispatch;
 #[cfg(hsa_serializer_loom)]
 mod world;
 
@@ -127,6 +157,21 @@ fn main() -> std::process::ExitCode {
         &cut_against_completion::MODEL,
         &finish_against_ready::MODEL,
         &finish_against_dispatch::MODEL,
+        &list_push_against_unlink::MODEL,
+        &list_push_against_traversal::MODEL,
+        &list_unlink_against_traversal::MODEL,
+        &list_adjacent_unlinks::MODEL,
+        &list_adjacent_unlinks_against_traversal::MODEL,
+        &block_against_takers::MODEL,
+        &push_against_takers::MODEL,
+        &registry_two_changes::MODEL,
+        &registry_change_against_find::MODEL,
+        &two_transitions_against_dispatch::MODEL,
+        &two_transitions_against_completion::MODEL,
+        &reports_of_two::MODEL,
+        &cell_freed_against_taken::MODEL,
+        &cell_reuse_against_completion::MODEL,
+        &two_queues_added::MODEL,
     ])
 }
 

@@ -3,7 +3,8 @@
 //! What it fears: the barrier clears and is retired between a dispatch's look at it and its tag, so
 //! that the packet waits for a signal that is about to be destroyed and given out again. What holds
 //! it: retiring closes the barrier by a compare-exchange from zero tags, and a dispatch that finds
-//! it closed takes its tag back.
+//! it closed takes its tag back. And the dispatch may be looking at a barrier that is being reclaimed:
+//! what holds that is that reclaiming is deferred, and the dispatch is pinned.
 
 use crate::world::{World, dispatch};
 use hsa_serializer::Step;
@@ -48,5 +49,6 @@ pub(crate) static MODEL: Model = Model {
     controls: &[
         (Step::ClosedCheck, "was not safe to destroy"),
         (Step::CloseIfUntagged, "was not safe to destroy"),
+        (Step::DeferReclaim, "a reclaimed barrier was used"),
     ],
 };

@@ -1,4 +1,5 @@
-//! The serializers of this process that HSA's handlers have to find, by their numbers.
+//! What can be found by a number without a lock: the serializers of this process that HSA's handlers
+//! have to find.
 //!
 //! One immutable table, replaced as a whole:
 //! - who *looks* pins itself, reads the table, takes a weak handle with it and unpins;
@@ -9,19 +10,18 @@
 //! A process has one serializer for each GPU, so the table is short and changes are rare. A
 //! serializer that is gone has no entry.
 
-use super::HsaRuntime;
 use crate::domain::Domain;
-use crate::serializer::WeakSerializer;
+use crate::sync::{Ordering, Step, Witness, stands};
 use crossbeam_epoch::{Atomic, Owned};
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
 
-pub(super) static REGISTRY: Registry<WeakSerializer<HsaRuntime>> = Registry::new();
-
-type Table<T> = Vec<(u32, T)>;
+struct Table<T> {
+    entries: Vec<(u32, T)>,
+    witness: Witness,
+}
 
 /// What to find by a number: weak handles of serializers, but in tests.
-pub(super) struct Registry<T> {
+pub(crate) struct Registry<T> {
     table: Atomic<Table<T>>,
     /// Its own: a runtime is dropped by deferred callbacks of the serializers' domain, while that is
     /// pinned.
@@ -29,48 +29,70 @@ pub(super) struct Registry<T> {
 }
 
 impl<T: Clone + Send + Sync + 'static> Registry<T> {
-    const fn new() -> Self {
+    #[cfg(not(hsa_serializer_loom))]
+    pub(crate) const fn new() -> Self {
         Self {
             table: Atomic::null(),
             domain: OnceLock::new(),
         }
     }
 
-    fn domain(&self) -> &Domain {
+    /// loom's atomics are made within a model.
+    #[cfg(hsa_serializer_loom)]
+    pub(crate) fn new() -> Self {
+        Self {
+            table: Atomic::null(),
+            domain: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn domain(&self) -> &Domain {
         self.domain.get_or_init(Domain::new)
     }
 
     /// The serializer of that number, if it has not been dropped.
     ///
     /// The caller is not pinned here when it gets it: it may use it as it likes.
-    pub(super) fn find(&self, instance: u32) -> Option<T> {
+    pub(crate) fn find(&self, instance: u32) -> Option<T> {
         let guard = self.domain().pin();
         // Acquire: pairs with the exchange that put the table in its place.
         let table = self.table.load(Ordering::Acquire, &guard);
         // SAFETY: a table is destroyed when everybody has unpinned who was pinned when it was
         // replaced.
         let table = unsafe { table.as_ref() }?;
-        let (_, found) = table.iter().find(|(number, _)| *number == instance)?;
+        table.witness.is_used("table");
+        let (_, found) = table
+            .entries
+            .iter()
+            .find(|(number, _)| *number == instance)?;
         Some(found.clone())
     }
 
-    pub(super) fn insert(&self, instance: u32, serializer: T) {
-        self.change(|table| table.push((instance, serializer.clone())));
+    pub(crate) fn insert(&self, instance: u32, serializer: T) {
+        self.change(|entries| entries.push((instance, serializer.clone())));
     }
 
-    pub(super) fn remove(&self, instance: u32) {
-        self.change(|table| table.retain(|(number, _)| *number != instance));
+    pub(crate) fn remove(&self, instance: u32) {
+        self.change(|entries| entries.retain(|(number, _)| *number != instance));
     }
 
-    fn change(&self, change: impl Fn(&mut Table<T>)) {
+    fn change(&self, change: impl Fn(&mut Vec<(u32, T)>)) {
         let domain = self.domain();
         let guard = domain.pin();
         let mut old = self.table.load(Ordering::Acquire, &guard);
         loop {
             // SAFETY: as in `find`.
-            let mut copy = unsafe { old.as_ref() }.cloned().unwrap_or_default();
-            change(&mut copy);
-            let new = Owned::new(copy);
+            let table = unsafe { old.as_ref() };
+            let mut entries = table.map(|t| t.entries.clone()).unwrap_or_default();
+            change(&mut entries);
+            let new = Owned::new(Table {
+                entries,
+                witness: Witness::new(),
+            });
+            if !stands(Step::TableByExchange) {
+                old = self.table.swap(new, Ordering::AcqRel, &guard);
+                break;
+            }
             // AcqRel: who finds the new table sees what is in it.
             match self.table.compare_exchange(
                 old,
@@ -83,6 +105,13 @@ impl<T: Clone + Send + Sync + 'static> Registry<T> {
                 Ok(_) => break,
                 Err(lost) => old = lost.current,
             }
+        }
+        if !stands(Step::DeferTable) {
+            // SAFETY: as in `find`; it is not freed.
+            if let Some(table) = unsafe { old.as_ref() } {
+                table.witness.reclaim();
+            }
+            return;
         }
         let old: Atomic<Table<T>> = old.into();
         domain.defer(&guard, move || {
