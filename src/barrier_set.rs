@@ -3,6 +3,7 @@
 use crate::barrier::{Barrier, Outcome};
 use crate::dispatch::Queue;
 use crate::error::{AddQueueError, CompleteError, TransitionError, UnknownQueue};
+use crate::handle::Handle;
 use crate::queue::{HOLDS, QueueId};
 use crate::runtime::Runtime;
 use crate::serializer::{Builder, Completion, Serializer};
@@ -80,7 +81,7 @@ impl<R: Runtime> BarrierSet<R> {
         // Where misuse has shut it down meanwhile there is no handler to take back.
         let _ = shared.register(id, cell, HOLDS);
         Ok(Queue::new(
-            shared.clone(),
+            Handle::new(shared.clone()),
             id,
             NonNull::from(cell),
             [null; 3],
@@ -103,7 +104,7 @@ impl<R: Runtime> BarrierSet<R> {
         let shared = self.shared();
         let barrier = shared.arm(Box::new(on_end))?;
         Ok(BarrierHandle {
-            shared: shared.clone(),
+            shared: Handle::new(shared.clone()),
             barrier,
         })
     }
@@ -167,7 +168,7 @@ pub enum Drain {
 
 /// A barrier, for looking at. It goes its way by itself; the handle keeps none of its signal.
 pub struct BarrierHandle<R: Runtime> {
-    shared: Arc<Shared<R>>,
+    shared: Handle<R>,
     barrier: Arc<Barrier>,
 }
 

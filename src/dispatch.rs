@@ -1,6 +1,7 @@
 //! The dispatching half of a queue.
 
 use crate::error::DispatchError;
+use crate::handle::Handle;
 use crate::packet::{self, MAX_PACKETS};
 use crate::queue::{DISPATCH, Mode, QueueCell, QueueId, Word};
 use crate::runtime::Runtime;
@@ -55,7 +56,7 @@ const NONE: u64 = u64::MAX;
 ///
 /// [`Serializer::add_queue`]: crate::Serializer::add_queue
 pub struct Queue<R: Runtime> {
-    shared: Arc<Shared<R>>,
+    shared: Handle<R>,
     cell: NonNull<QueueCell>,
     id: QueueId,
     /// The epoch in which a dispatch needs nothing: dealt with, and kernels run unserialized.
@@ -87,7 +88,7 @@ pub struct Dispatch {
 
 impl<R: Runtime> Queue<R> {
     pub(crate) fn new(
-        shared: Arc<Shared<R>>,
+        shared: Handle<R>,
         id: QueueId,
         cell: NonNull<QueueCell>,
         [ready, block, escape]: [hsa_signal_t; 3],
@@ -241,7 +242,6 @@ impl<R: Runtime> Drop for Queue<R> {
         let mut after = Aftermath::new();
         let guard = self.shared.domain.pin();
         self.shared.let_go(self.id.index(), &guard, &mut after);
-        // What was deferred holds the shared state, and this may be the last handle.
         after.finish(guard, &self.shared);
     }
 }

@@ -37,6 +37,13 @@ use std::sync::Arc;
 /// Rounds of pin and flush after which a function that nothing holds back has run.
 const PUMP_ROUNDS: usize = 2;
 
+/// How often [`Domain::drain`] tries again where nothing moves. Models have no threads to wait for.
+const PATIENCE: usize = if cfg!(any(hsa_serializer_loom, hsa_serializer_shuttle)) {
+    0
+} else {
+    100
+};
+
 /// Threads keep this many handles of domains that are not the process's own. A test process makes
 /// thousands of domains; a host makes none.
 const KEPT_HANDLES: usize = 4;
@@ -115,10 +122,10 @@ impl Domain {
     #[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
     #[must_use]
     pub fn process() -> Self {
-        static PROCESS: std::sync::OnceLock<Domain> = std::sync::OnceLock::new();
-        let shared = PROCESS.get_or_init(Self::new);
+        static PROCESS: LazyDomain = LazyDomain::new();
+        let shared = PROCESS.get();
         if shared.is_of_this_process() {
-            shared.clone()
+            shared
         } else {
             Self::new()
         }
@@ -222,12 +229,18 @@ impl Domain {
         }
     }
 
-    /// Pumps as long as that gets something done. The caller must not be pinned.
+    /// Pumps until nothing is pending, and gives up where somebody sits pinned. The caller must not be
+    /// pinned.
     pub(crate) fn drain(&self) {
-        let mut before = usize::MAX;
-        while (1..before).contains(&self.pending()) {
-            before = self.pending();
+        let mut fruitless = 0;
+        while self.pending() > 0 && fruitless <= PATIENCE {
+            let before = self.pending();
             self.pump();
+            if self.pending() >= before {
+                // Somebody is pinned, for a moment in most cases: a thread that ends pins once more.
+                fruitless += 1;
+                std::thread::yield_now();
+            }
         }
     }
 
@@ -235,6 +248,59 @@ impl Domain {
     #[must_use]
     pub fn pending(&self) -> usize {
         self.0.pending.load(Ordering::Relaxed)
+    }
+}
+
+/// A domain that is made when somebody wants it.
+///
+/// Not a `OnceLock`, which would have the child of a fork in that moment wait for a thread that it has
+/// not got.
+#[cfg(any(feature = "hsa", not(hsa_serializer_shuttle)))]
+pub(crate) struct LazyDomain(std::sync::atomic::AtomicPtr<Inner>);
+
+#[cfg(any(feature = "hsa", not(hsa_serializer_shuttle)))]
+impl LazyDomain {
+    pub(crate) const fn new() -> Self {
+        Self(std::sync::atomic::AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    pub(crate) fn get(&self) -> Domain {
+        // Acquire: what its maker wrote.
+        let mut made = self.0.load(Ordering::Acquire);
+        if made.is_null() {
+            let new = Arc::into_raw(Domain::new().0).cast_mut();
+            // AcqRel: who finds this one sees what it holds; who lost sees the other's.
+            let first = std::ptr::null_mut();
+            match self
+                .0
+                .compare_exchange(first, new, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => made = new,
+                Err(other) => {
+                    // SAFETY: it came from `into_raw` above, and nobody else has it.
+                    drop(unsafe { Arc::from_raw(new) });
+                    made = other;
+                }
+            }
+        }
+        // SAFETY: it came from `into_raw`, whose reference lives as long as this; the one that is added
+        // here is the caller's.
+        unsafe {
+            Arc::increment_strong_count(made);
+            Domain(Arc::from_raw(made))
+        }
+    }
+}
+
+#[cfg(any(feature = "hsa", not(hsa_serializer_shuttle)))]
+impl Drop for LazyDomain {
+    /// Not of a static; of one that a test has made.
+    fn drop(&mut self) {
+        let made = *self.0.get_mut();
+        if !made.is_null() {
+            // SAFETY: it came from `into_raw`, and nobody else gives that reference back.
+            drop(unsafe { Arc::from_raw(made) });
+        }
     }
 }
 

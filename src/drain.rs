@@ -14,6 +14,7 @@
 //! It waits outside of every lock.
 
 use crate::error::SignalError;
+use crate::handle::Handle;
 use crate::queue::QueueId;
 use crate::runtime::{Runtime, SignalKind};
 use crate::serializer::Serializer;
@@ -57,7 +58,7 @@ impl Waiting {
 /// Dropping it takes nothing back: later work goes on waiting, on the GPU, for what was in flight. It
 /// keeps the serializer alive.
 pub struct Cut<R: Runtime> {
-    shared: Arc<Shared<R>>,
+    shared: Handle<R>,
     /// The transition epoch of its barrier; none where nothing is dispatched any more.
     epoch: Option<u32>,
     /// Queues, and the counts that they have to reach.
@@ -149,20 +150,17 @@ impl<R: Runtime> Cut<R> {
     /// false where it has ended, or a later transition's barrier holds all that back.
     ///
     /// It is the release of a stall: older barriers are cleared with it, kernels may run side by side
-    /// that should not have, and that is counted ([`forced`](crate::Statistics::forced)). It takes no
-    /// lock, but may come to reclaiming.
+    /// that should not have, and that is counted ([`forced`](crate::Statistics::forced)). It takes the
+    /// transition lock for a moment.
     pub fn withdraw(self) -> bool {
         let mut after = Aftermath::new();
         let guard = self.shared.domain.pin();
-        let forced = match self.epoch {
-            // After the end it has let go, or nobody may.
-            Some(epoch) if self.shared.stage() < Stage::Released => {
-                self.shared.force(Some(epoch), &guard, &mut after)
-            }
-            _ => 0,
-        };
+        // After the end it has let go, or nobody may.
+        let open = self.shared.stage() < Stage::Released;
+        let epoch = self.epoch.filter(|_| open);
+        let forced = epoch.is_some_and(|epoch| self.shared.force_one(epoch, &guard, &mut after));
         after.finish(guard, &self.shared);
-        forced > 0
+        forced
     }
 }
 

@@ -33,10 +33,13 @@ pub(crate) fn watch() -> u32 {
     // Not a `Once`, which would have the child of a fork in this moment wait for a thread that it has
     // not got.
     static REGISTERED: AtomicBool = AtomicBool::new(false);
-    if !REGISTERED.swap(true, Ordering::Relaxed) {
+    if !REGISTERED.load(Ordering::Acquire) {
+        // Twice, where two threads come here at once, is as good: the numbers only have to differ.
         // SAFETY: the handler does one atomic addition. Where there is no memory for it, forks are
         // not noticed, and the host can still say `leave`.
         unsafe { pthread_atfork(None, None, Some(child)) };
+        // Afterwards: who finds it said may fork at once. Release: it has been done by then.
+        REGISTERED.store(true, Ordering::Release);
     }
     number()
 }

@@ -49,6 +49,7 @@ mod drain;
 mod error;
 mod fork;
 mod gap;
+mod handle;
 mod handler_thread;
 mod list;
 mod look;

@@ -184,7 +184,7 @@ impl Numbers {
 
     /// What its threads register with.
     #[must_use]
-    pub fn domain(&self) -> &Domain {
+    pub fn domain(&self) -> Domain {
         self.0.domain()
     }
 

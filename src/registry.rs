@@ -10,10 +10,9 @@
 //! A process has one serializer for each GPU, so the table is short and changes are rare. A
 //! serializer that is gone has no entry.
 
-use crate::domain::Domain;
+use crate::domain::{Domain, LazyDomain};
 use crate::sync::{Ordering, Step, Witness, stands};
 use crossbeam_epoch::{Atomic, Owned};
-use std::sync::OnceLock;
 
 struct Table<T> {
     entries: Vec<(u32, T)>,
@@ -25,7 +24,7 @@ pub(crate) struct Registry<T> {
     table: Atomic<Table<T>>,
     /// Its own: a runtime is dropped by deferred callbacks of the serializers' domain, while that is
     /// pinned.
-    domain: OnceLock<Domain>,
+    domain: LazyDomain,
 }
 
 impl<T: Clone + Send + Sync + 'static> Registry<T> {
@@ -33,7 +32,7 @@ impl<T: Clone + Send + Sync + 'static> Registry<T> {
     pub(crate) const fn new() -> Self {
         Self {
             table: Atomic::null(),
-            domain: OnceLock::new(),
+            domain: LazyDomain::new(),
         }
     }
 
@@ -42,12 +41,12 @@ impl<T: Clone + Send + Sync + 'static> Registry<T> {
     pub(crate) fn new() -> Self {
         Self {
             table: Atomic::null(),
-            domain: OnceLock::new(),
+            domain: LazyDomain::new(),
         }
     }
 
-    pub(crate) fn domain(&self) -> &Domain {
-        self.domain.get_or_init(Domain::new)
+    pub(crate) fn domain(&self) -> Domain {
+        self.domain.get()
     }
 
     /// The serializer of that number, if it has not been dropped.

@@ -5,6 +5,7 @@ use crate::domain::Domain;
 use crate::error::{
     AddQueueError, CompleteError, CompleteErrorReason, TransitionError, UnknownQueue,
 };
+use crate::handle::Handle;
 use crate::queue::{Counted, Mode, QueueCell, QueueId, SERIALIZED_HOLDS};
 use crate::runtime::{Handler, Misuse, Report, Runtime, SignalKind};
 use crate::shared::{Aftermath, Shared, Stage, Start};
@@ -29,9 +30,9 @@ use std::sync::{Arc, Weak};
 /// | [`Queue::dispatch`] | the queue's interceptor | never (*) |
 /// | [`complete`](Self::complete), [`ready`](Self::ready) | asynchronous handlers | never (*) |
 /// | [`queue_destroyed`](Self::queue_destroyed) | any thread | never (*) |
-/// | [`collect`](Self::collect), [`Cut::withdraw`](crate::Cut::withdraw) | any thread | never (*) |
+/// | [`collect`](Self::collect) | any thread | never (*) |
 /// | [`mode`](Self::mode), [`leave`](Self::leave) | anywhere | never: one atomic step |
-/// | [`enable`](Self::enable), [`disable`](Self::disable), [`add_queue`](Self::add_queue), [`Queue::gap`](crate::Queue::gap), [`cut`](Self::cut), [`begin_shutdown`](Self::begin_shutdown), [`release_all`](Self::release_all), [`statistics`](Self::statistics), [`check_stalls`](crate::StallWatch::check_stalls) | any thread, but not within a [`Runtime`] method | the transition lock, for a time that grows with the number of queues |
+/// | [`enable`](Self::enable), [`disable`](Self::disable), [`add_queue`](Self::add_queue), [`Queue::gap`](crate::Queue::gap), [`cut`](Self::cut), [`begin_shutdown`](Self::begin_shutdown), [`release_all`](Self::release_all), [`statistics`](Self::statistics), [`check_stalls`](crate::StallWatch::check_stalls), [`Cut::withdraw`](crate::Cut::withdraw), [`try_finish_shutdown`](Self::try_finish_shutdown) | any thread, but not within a [`Runtime`] method | the transition lock, for a time that grows with the number of queues |
 /// | [`drain`](Self::drain), [`finish_shutdown`](Self::finish_shutdown) | a thread of the host's own | the same, not while they wait |
 ///
 /// (*) Unless it detects misuse and that [opens everything](crate::OnMisuse::Release): then the
@@ -50,7 +51,7 @@ use std::sync::{Arc, Weak};
 ///
 /// [`Queue::dispatch`]: crate::Queue::dispatch
 pub struct Serializer<R: Runtime> {
-    pub(crate) shared: Arc<Shared<R>>,
+    pub(crate) shared: Handle<R>,
 }
 
 /// How a serializer is made where the defaults do not do.
@@ -103,7 +104,7 @@ impl Builder {
     /// The serializer, disabled.
     pub fn build<R: Runtime>(self, runtime: R) -> Serializer<R> {
         Serializer {
-            shared: self.shared(runtime),
+            shared: Handle::new(self.shared(runtime)),
         }
     }
 
@@ -504,7 +505,9 @@ impl<R: Runtime> WeakSerializer<R> {
     #[must_use]
     pub fn upgrade(&self) -> Option<Serializer<R>> {
         let shared = self.shared.upgrade()?;
-        Some(Serializer { shared })
+        Some(Serializer {
+            shared: Handle::new(shared),
+        })
     }
 
     /// What a `ready` handler calls: [`Serializer::ready`], or Drop where the serializer is gone.
@@ -546,17 +549,8 @@ impl<R: Runtime> Clone for Serializer<R> {
     }
 }
 
-impl<R: Runtime> Drop for Serializer<R> {
-    /// What is deferred holds the shared state, so it has to run, as far as no pin holds it back:
-    /// afterwards there may be nobody left to see to it.
-    fn drop(&mut self) {
-        self.shared.domain.drain();
-        self.shared.collect();
-    }
-}
-
 impl<R: Runtime> fmt::Debug for Serializer<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Serializer").field(&self.shared).finish()
+        f.debug_tuple("Serializer").field(&**self.shared).finish()
     }
 }

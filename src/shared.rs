@@ -74,6 +74,8 @@ pub(crate) struct Shared<R: Runtime> {
     process: u32,
     /// Calls under way that reach the runtime without being pinned.
     visits: AtomicUsize,
+    /// See [`handle`](crate::handle).
+    pub(crate) handles: AtomicUsize,
     /// `ready` handlers that have not said Drop.
     pub(crate) handlers: AtomicUsize,
     /// Deferred functions of this serializer that have not run.
@@ -107,6 +109,7 @@ impl<R: Runtime> Shared<R> {
             stage: AtomicU32::new(Stage::Open as u32),
             process: fork::watch(),
             visits: AtomicUsize::new(0),
+            handles: AtomicUsize::new(0),
             handlers: AtomicUsize::new(0),
             deferred: AtomicUsize::new(0),
             escape: AtomicU64::new(0),
@@ -585,6 +588,10 @@ impl<R: Runtime> Shared<R> {
         }
         while let Some(report) = self.reports.pop() {
             self.runtime.report(report);
+            // It may itself have said `leave`.
+            if !self.reaches(&visit) {
+                return;
+            }
         }
         let seen = dropped();
         if seen > 0 {

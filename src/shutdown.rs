@@ -244,7 +244,8 @@ impl<R: Runtime> Shared<R> {
     }
 
     fn try_finish(self: &Arc<Self>) -> Result<(), Remaining> {
-        if self.stage() >= Stage::Left {
+        if self.stage() >= Stage::Finished && (self.visits() == 0 || self.stage() == Stage::Left) {
+            // A queue's dispatching half that goes later defers something of its own: no matter.
             return Ok(());
         }
         let calls = || self.visits() * usize::from(stands(Step::WaitForCalls));
@@ -272,25 +273,24 @@ impl<R: Runtime> Shared<R> {
         if !remaining.is_nothing() {
             return Err(remaining);
         }
-        if self.grace_has_passed() {
+        let remaining = self.grace();
+        if remaining.is_nothing() {
             Ok(())
         } else {
-            Err(Remaining {
-                deferred: 1,
-                ..remaining
-            })
+            Err(remaining)
         }
     }
 
-    /// Starts the grace period after which the last signals go, once; whether that is over, and with
-    /// it everything.
-    fn grace_has_passed(self: &Arc<Self>) -> bool {
+    /// Starts the grace period after which the last signals go, once. What is left until everything is
+    /// over.
+    fn grace(self: &Arc<Self>) -> Remaining {
+        let mut remaining = Remaining::default();
         let Some(mut t) = self.lock() else {
-            return true;
+            return remaining;
         };
         let grace = match &t.grace {
             Some(grace) if stands(Step::AllWaitForGrace) => grace.clone(),
-            Some(_) => return true,
+            Some(_) => return remaining,
             None => {
                 let reserve = t.reserve.take();
                 let grace = Arc::new(AtomicBool::new(false));
@@ -307,7 +307,7 @@ impl<R: Runtime> Shared<R> {
                 };
                 if !stands(Step::GraceBeforeFinished) {
                     destroy(self);
-                    return true;
+                    return remaining;
                 }
                 let mut after = Aftermath::new();
                 let guard = self.domain.pin();
@@ -317,14 +317,16 @@ impl<R: Runtime> Shared<R> {
             }
         };
         if !grace.load(StdOrdering::Acquire) {
-            return false;
+            remaining.deferred = 1;
+            return remaining;
         }
         // The last that the host is told.
         self.deliver_reports();
         self.advance_stage(Stage::Finished);
         // Nobody can be inside of a call of the runtime's any more: of those that are made pinned by
         // the grace period, of the others because they are counted and come too late from now on.
-        self.visits() == 0
+        remaining.calls = self.visits();
+        remaining
     }
 }
 

@@ -35,6 +35,7 @@
 //! have run side by side that should not have. Nothing else is lost: counts stay what they were, so
 //! the next transition counts exactly who is in flight then, overtaken kernels among them.
 
+use crate::handle::Handle;
 use crate::look::{Look, QueueLook};
 use crate::queue::QueueId;
 use crate::runtime::Runtime;
@@ -128,7 +129,7 @@ pub struct Stall {
 /// Looks for stalls of one serializer. Made by [`Serializer::watch_stalls`]; it keeps the serializer
 /// alive.
 pub struct StallWatch<R: Runtime> {
-    shared: Arc<Shared<R>>,
+    shared: Handle<R>,
     after: Duration,
     policy: StallPolicy,
     seen: Vec<Seen>,
@@ -318,7 +319,7 @@ impl<R: Runtime> Shared<R> {
         let guard = self.domain.pin();
         let done = match key {
             Key::Grant(id, number) => self.overtake(id, number, &guard, &mut after),
-            Key::Barrier(epoch) => self.force(Some(epoch), &guard, &mut after) > 0,
+            Key::Barrier(epoch) => self.force_one(epoch, &guard, &mut after),
         };
         after.finish(guard, self);
         done
@@ -345,9 +346,28 @@ impl<R: Runtime> Shared<R> {
         true
     }
 
-    /// Clears by force every armed barrier up to that of the epoch `last`, oldest first, or all; how
-    /// many it cleared. None if that one has ended.
-    pub(crate) fn force(&self, last: Option<u32>, guard: &Guard, after: &mut Aftermath) -> u64 {
+    /// Clears by force the barrier of that epoch, and before it every older one that is armed. False,
+    /// and nobody is forced, where that one has ended.
+    pub(crate) fn force_one(&self, epoch: u32, guard: &Guard, after: &mut Aftermath) -> bool {
+        // Under the transition lock: a transition that superseded it in between would hold back all that
+        // it held, and the older ones would have been forced for nothing. (Where it clears in between,
+        // they are as good as cleared: it counted all that they count.)
+        let alone = if stands(Step::ForceUnderLock) {
+            let Some(lock) = self.lock() else {
+                return false;
+            };
+            Some(lock)
+        } else {
+            None
+        };
+        let forced = self.force(Some(epoch), guard, after);
+        drop(alone);
+        forced
+    }
+
+    /// Clears by force every armed barrier up to that of the epoch `last`, oldest first, or all. Whether
+    /// it cleared the last of them.
+    pub(crate) fn force(&self, last: Option<u32>, guard: &Guard, after: &mut Aftermath) -> bool {
         // First who is to be forced, in one walk: were they forced while it goes on, it would go past
         // the place of one that ends meanwhile, to barriers that have done nothing.
         let mut armed = Vec::new();
@@ -359,21 +379,20 @@ impl<R: Runtime> Shared<R> {
             is_last
         });
         if last.is_some() && (found.is_none() || found != armed.last().copied()) {
-            // (An older one whose newer one has cleared is as good as cleared: that one counted all
-            // that it counts.)
-            return 0;
+            return false;
         }
-        let mut forced = 0;
+        let (mut forced, mut was_last) = (0, false);
         for barrier in armed {
             // SAFETY: it was in the list under the caller's pin, which goes on.
             let barrier = unsafe { barrier.as_ref() };
-            if barrier.force(&mut after.ended) {
+            was_last = barrier.force(&mut after.ended);
+            if was_last {
                 forced += 1;
                 self.store(guard, barrier.signal, 0);
             }
         }
         self.counters.forced.add(forced);
-        forced
+        was_last
     }
 }
 

@@ -48,7 +48,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Transitions that took place.
+    /// Transitions that took place, cuts, drains and gaps among them.
     transitions,
     /// Those of them that found a dispatch in flight.
     transitions_that_counted,

@@ -261,6 +261,8 @@ pub enum Step {
     OverrunReleasesNothing,
     /// Clearing by force clears every older barrier first.
     ForceOlderFirst,
+    /// While one barrier and its older ones are cleared by force, no transition supersedes it.
+    ForceUnderLock,
     /// Who calls the runtime has looked, under its pin, whether that is over.
     OpenReadUnderPin,
     /// Shutting down waits for a grace period before it destroys the last signals, and before it says

@@ -1,5 +1,8 @@
 //! What a hostile review found, each once.
 
+#[path = "lifecycle/pinned.rs"]
+mod pinned;
+
 use hsa_serializer::doc_runtime::Host;
 use hsa_serializer::{
     AddQueueError, AqlPacket, BarrierSet, DispatchError, Domain, Handler, MAX_PACKETS, Misuse,
@@ -376,4 +379,74 @@ fn a_marker_waits_for_the_barrier_of_its_epoch() {
     assert_eq!(host.value(barrier), Some(0));
     s.complete(marker.ticket).unwrap();
     assert_eq!(s.statistics().misuse, 0);
+}
+
+/// A runtime that refuses to destroy, and is left by the first report of it.
+#[derive(Default)]
+struct Leaves {
+    made: AtomicU64,
+    serializer: OnceLock<hsa_serializer::WeakSerializer<Leaves>>,
+    reports: AtomicU64,
+}
+
+impl Runtime for Leaves {
+    fn create_signal(&self, _: SignalKind, _: i64) -> Result<hsa_signal_t, hsa_status_t> {
+        let handle = self.made.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(hsa_signal_t { handle })
+    }
+
+    fn destroy_signal(&self, _: hsa_signal_t) -> Result<(), hsa_status_t> {
+        Err(hsa_status_t::ERROR_INVALID_SIGNAL)
+    }
+
+    fn store(&self, _: hsa_signal_t, _: i64) {}
+
+    fn compare_exchange(&self, _: hsa_signal_t, _: i64, _: i64) -> i64 {
+        0
+    }
+
+    fn watch_ready(&self, _: hsa_signal_t, _: QueueId) -> Result<(), hsa_status_t> {
+        Ok(())
+    }
+
+    fn report(&self, _: Report) {
+        self.reports.fetch_add(1, Ordering::Relaxed);
+        let serializer = self.serializer.get().and_then(|weak| weak.upgrade());
+        // Not dropped here: giving a handle up is more than a report may do.
+        std::mem::ManuallyDrop::new(serializer.expect("alive")).leave();
+    }
+}
+
+#[test]
+fn a_report_that_leaves_is_the_last() {
+    let builder = Serializer::<Leaves>::builder().domain(Domain::new());
+    let serializer = builder.build(Leaves::default());
+    let weak = serializer.downgrade();
+    assert!(serializer.runtime().serializer.set(weak).is_ok());
+    let queue = serializer.add_queue().unwrap();
+    // The last two signals, that in reserve and the escape signal, go together.
+    serializer.enable().unwrap();
+    serializer.queue_destroyed(queue.id()).unwrap();
+    assert_eq!(serializer.ready(queue.id()), Handler::Drop);
+    let _ = serializer.finish_shutdown(Duration::from_secs(5));
+    assert_eq!(serializer.runtime().reports.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn what_has_finished_stays_so() {
+    let (host, domain) = (Host::default(), Domain::new());
+    let serializer = Serializer::<Host>::builder()
+        .domain(domain.clone())
+        .build(host.clone());
+    let queue = serializer.add_queue().unwrap();
+    assert!(serializer.try_finish_shutdown().is_err());
+    assert_eq!(serializer.ready(queue.id()), Handler::Drop);
+    assert_eq!(serializer.finish_shutdown(Duration::from_secs(20)), Ok(()));
+    let pinned = pinned::Pinned::new(&domain);
+    // Its place becomes free a grace period later.
+    drop(queue);
+    assert!(domain.pending() > 0);
+    assert_eq!(serializer.try_finish_shutdown(), Ok(()));
+    drop(pinned);
+    assert_eq!(host.live_signals(), 0);
 }

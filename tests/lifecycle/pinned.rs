@@ -72,6 +72,7 @@ impl Pinned {
     }
 
     /// Ends the pin, and nothing else.
+    #[allow(dead_code, reason = "not every program of tests does that")]
     pub(crate) fn ends(mut self) -> Left {
         self.end().unwrap()
     }

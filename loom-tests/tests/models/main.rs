@@ -113,6 +113,8 @@ mod two_transitions_against_completion;
 #[cfg(hsa_serializer_loom)]
 mod two_transitions_against_dispatch;
 #[cfg(hsa_serializer_loom)]
+mod withdraw_against_transition;
+#[cfg(hsa_serializer_loom)]
 mod world;
 
 #[cfg(hsa_serializer_loom)]
@@ -151,6 +153,7 @@ fn main() -> std::process::ExitCode {
         &leave_against_reclaim::MODEL,
         &force_against_clearing::MODEL,
         &force_older_first::MODEL,
+        &withdraw_against_transition::MODEL,
         &gap_against_dispatch::MODEL,
         &gap_against_completion::MODEL,
         &cut_against_dispatch::MODEL,

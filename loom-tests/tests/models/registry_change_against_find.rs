@@ -11,7 +11,7 @@ fn run() {
     numbers.insert(1, 10);
     let other = numbers.clone();
     let ((), found) = together(
-        numbers.domain(),
+        &numbers.domain(),
         move || other.insert(2, 20),
         || [1, 2].map(|number| numbers.find(number)),
     );
@@ -19,7 +19,7 @@ fn run() {
     assert!([None, Some(20)].contains(&found[1]));
     assert_eq!(numbers.find(2), Some(20), "an entry was lost");
     numbers.remove(1);
-    drain(numbers.domain(), || numbers.collect());
+    drain(&numbers.domain(), || numbers.collect());
 }
 
 pub(crate) static MODEL: Model = Model {

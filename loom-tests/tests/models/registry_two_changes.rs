@@ -12,7 +12,7 @@ fn run() {
     numbers.insert(1, 10);
     let other = numbers.clone();
     together(
-        numbers.domain(),
+        &numbers.domain(),
         move || other.insert(2, 20),
         || numbers.remove(1),
     );
@@ -21,7 +21,7 @@ fn run() {
     numbers.remove(2);
     assert_eq!(numbers.find(2), None, "a change was undone");
     numbers.remove(1);
-    drain(numbers.domain(), || numbers.collect());
+    drain(&numbers.domain(), || numbers.collect());
 }
 
 pub(crate) static MODEL: Model = Model {
