@@ -38,12 +38,21 @@ fn race(last: impl FnOnce(&Barrier) + Send, others: impl FnOnce(&Barrier)) {
     });
 }
 
+/// After each of many lives nothing is left of what it had.
+#[track_caller]
+fn leaves_nothing(life: impl Fn(&Host)) {
+    let leave = (0..LIVES).filter(|_| {
+        let host = Host::default();
+        life(&host);
+        host.live_signals() != 0
+    });
+    assert_eq!(leave.count(), 0, "of {LIVES} lives");
+}
+
 #[test]
 fn a_watch_for_stalls() {
-    let mut left = 0;
-    for _ in 0..LIVES {
-        let host = Host::default();
-        let serializer = serializer(&host);
+    leaves_nothing(|host| {
+        let serializer = serializer(host);
         let mut queue = serializer.add_queue().unwrap();
         let mut watch = serializer.watch_stalls(Duration::from_secs(9), StallPolicy::Report);
         race(
@@ -62,17 +71,13 @@ fn a_watch_for_stalls() {
                 drop((queue, serializer));
             },
         );
-        left += usize::from(host.live_signals() != 0);
-    }
-    assert_eq!(left, 0, "of {LIVES} lives");
+    });
 }
 
 #[test]
 fn a_cut() {
-    let mut left = 0;
-    for _ in 0..LIVES {
-        let host = Host::default();
-        let serializer = serializer(&host);
+    leaves_nothing(|host| {
+        let serializer = serializer(host);
         let mut queue = serializer.add_queue().unwrap();
         let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
         let dispatch = queue.dispatch(&mut packets).unwrap();
@@ -89,17 +94,13 @@ fn a_cut() {
                 drop((queue, serializer));
             },
         );
-        left += usize::from(host.live_signals() != 0);
-    }
-    assert_eq!(left, 0, "of {LIVES} lives");
+    });
 }
 
 #[test]
 fn a_queues_dispatching_half() {
-    let mut left = 0;
-    for _ in 0..LIVES {
-        let host = Host::default();
-        let serializer = serializer(&host);
+    leaves_nothing(|host| {
+        let serializer = serializer(host);
         let mut queue = serializer.add_queue().unwrap();
         race(
             |start| {
@@ -114,16 +115,12 @@ fn a_queues_dispatching_half() {
                 drop(serializer);
             },
         );
-        left += usize::from(host.live_signals() != 0);
-    }
-    assert_eq!(left, 0, "of {LIVES} lives");
+    });
 }
 
 #[test]
 fn a_barrier_of_a_set() {
-    let mut left = 0;
-    for _ in 0..LIVES {
-        let host = Host::default();
+    leaves_nothing(|host| {
         let builder = Serializer::<Host>::builder().domain(Domain::new());
         let set = BarrierSet::with(builder, host.clone());
         let mut queue = set.add_queue().unwrap();
@@ -146,7 +143,5 @@ fn a_barrier_of_a_set() {
                 drop((queue, set));
             },
         );
-        left += usize::from(host.live_signals() != 0);
-    }
-    assert_eq!(left, 0, "of {LIVES} lives");
+    });
 }

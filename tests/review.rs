@@ -381,10 +381,11 @@ fn a_marker_waits_for_the_barrier_of_its_epoch() {
     assert_eq!(s.statistics().misuse, 0);
 }
 
-/// A runtime that refuses to destroy, and is left by the first report of it.
+/// A runtime that refuses to destroy from some time on, and is left by the first report of it.
 #[derive(Default)]
 struct Leaves {
     made: AtomicU64,
+    refuses: AtomicBool,
     serializer: OnceLock<hsa_serializer::WeakSerializer<Leaves>>,
     reports: AtomicU64,
 }
@@ -396,13 +397,17 @@ impl Runtime for Leaves {
     }
 
     fn destroy_signal(&self, _: hsa_signal_t) -> Result<(), hsa_status_t> {
-        Err(hsa_status_t::ERROR_INVALID_SIGNAL)
+        if self.refuses.load(Ordering::Relaxed) {
+            Err(hsa_status_t::ERROR_INVALID_SIGNAL)
+        } else {
+            Ok(())
+        }
     }
 
     fn store(&self, _: hsa_signal_t, _: i64) {}
 
-    fn compare_exchange(&self, _: hsa_signal_t, _: i64, _: i64) -> i64 {
-        0
+    fn compare_exchange(&self, _: hsa_signal_t, expected: i64, _: i64) -> i64 {
+        expected
     }
 
     fn watch_ready(&self, _: hsa_signal_t, _: QueueId) -> Result<(), hsa_status_t> {
@@ -428,8 +433,45 @@ fn a_report_that_leaves_is_the_last() {
     serializer.enable().unwrap();
     serializer.queue_destroyed(queue.id()).unwrap();
     assert_eq!(serializer.ready(queue.id()), Handler::Drop);
+    drop(queue);
+    serializer.collect();
+    let runtime = serializer.runtime();
+    assert_eq!(runtime.reports.load(Ordering::Relaxed), 0);
+    runtime.refuses.store(true, Ordering::Relaxed);
     let _ = serializer.finish_shutdown(Duration::from_secs(5));
-    assert_eq!(serializer.runtime().reports.load(Ordering::Relaxed), 1);
+    assert_eq!(runtime.reports.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_cut_of_what_was_left_is_not_withdrawn() {
+    let serializer = Serializer::<Host>::builder()
+        .domain(Domain::new())
+        .build(Host::default());
+    let mut queue = serializer.add_queue().unwrap();
+    let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
+    let in_flight = queue.dispatch(&mut packets).unwrap();
+    let cut = serializer.cut().unwrap();
+    serializer.leave();
+    assert!(!cut.withdraw(), "nobody may open it any more");
+    assert_eq!(serializer.statistics().forced, 0);
+    in_flight.ticket.abandon();
+}
+
+#[test]
+fn an_id_that_nobody_has_had_is_not_given_up() {
+    let serializer = Serializer::<Host>::builder()
+        .domain(Domain::new())
+        .build(Host::default());
+    let queue = serializer.add_queue().unwrap();
+    serializer.begin_shutdown();
+    let id = queue.id();
+    // The next life of its place, which never comes.
+    let next = QueueId::from_raw(id.to_raw() + (1 << 24));
+    let unknown = Err(hsa_serializer::UnknownQueue(next));
+    assert_eq!(serializer.queue_destroyed(next), unknown);
+    assert_eq!(serializer.queue_destroyed(id), Ok(()));
+    assert_eq!(serializer.queue_destroyed(id), Ok(()), "it was given up");
+    assert_eq!(serializer.queue_destroyed(next), unknown);
 }
 
 #[test]
