@@ -1,10 +1,10 @@
 //! What runs have exercised: a run in which nothing happened has tested nothing.
 
-use std::fmt;
-
+/// Makes a `Tally` of counters, of which none may stay zero.
+#[macro_export]
 macro_rules! tally {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// How often things happened that a test of the serializer wants to have happen.
+        /// How often things happened that a test wants to have happen.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Tally {
@@ -26,8 +26,8 @@ macro_rules! tally {
             }
         }
 
-        impl fmt::Display for Tally {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl ::std::fmt::Display for Tally {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 $(writeln!(f, "{:>12} {}", self.$name, stringify!($name).replace('_', " "))?;)*
                 Ok(())
             }

@@ -1,40 +1,6 @@
 //! What runs have exercised: a run in which nothing happened has tested nothing.
 
-use std::fmt;
-
-macro_rules! tally {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// How often things happened that this test wants to have happen.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct Tally {
-            $($(#[$doc])* pub $name: u64,)*
-        }
-
-        impl Tally {
-            /// Adds another run's.
-            pub fn add(&mut self, other: &Self) {
-                $(self.$name += other.$name;)*
-            }
-
-            /// The names of those that never happened.
-            #[must_use]
-            pub fn zeros(&self) -> Vec<&'static str> {
-                let mut zeros = Vec::new();
-                $(if self.$name == 0 { zeros.push(stringify!($name)); })*
-                zeros
-            }
-        }
-
-        impl fmt::Display for Tally {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                $(writeln!(f, "{:>10} {}", self.$name, stringify!($name))?;)*
-                Ok(())
-            }
-        }
-    };
-}
-
-tally! {
+model::tally! {
     /// Kernels launched.
     kernels,
     /// Barrier-AND packets launched that named a signal.
