@@ -90,16 +90,22 @@ const _: () = assert!(crate::queue::CELLS <= TAGS as usize);
 pub(crate) struct Life(u32);
 
 impl Life {
+    #[inline]
     pub(crate) const fn is_armed(self) -> bool {
         self.0 & SETTLED == 0
     }
 
+    #[inline]
     pub(crate) const fn is_cleared(self) -> bool {
         self.0 & CLEARED != 0
     }
 
     pub(crate) const fn is_superseded(self) -> bool {
         self.0 & SUPERSEDED != 0
+    }
+
+    pub(crate) const fn is_forced(self) -> bool {
+        self.0 & FORCED != 0
     }
 
     pub(crate) const fn tags(self) -> u32 {
@@ -124,6 +130,8 @@ pub(crate) struct Barrier {
     /// The transition epoch that this barrier stands in front of.
     pub(crate) epoch: u32,
     pub(crate) signal: hsa_signal_t,
+    /// When it was made, in nanoseconds of the runtime's clock.
+    pub(crate) made: u64,
     /// Taken once, by whoever settles the barrier; null if there is none.
     on_end: AtomicPtr<EndNode>,
     /// Whether those who find it in the list, or by a tag, come in time.
@@ -143,7 +151,7 @@ struct EndNode {
 
 impl Barrier {
     /// An armed barrier that holds the arming's own unit.
-    pub(crate) fn new(epoch: u32, signal: hsa_signal_t, on_end: Option<OnEnd>) -> Self {
+    pub(crate) fn new(epoch: u32, signal: hsa_signal_t, on_end: Option<OnEnd>, made: u64) -> Self {
         let on_end = on_end.map_or(ptr::null_mut(), |call| {
             Box::into_raw(Box::new(EndNode {
                 call,
@@ -158,6 +166,7 @@ impl Barrier {
             gate: AtomicU32::new(arming),
             epoch,
             signal,
+            made,
             on_end: AtomicPtr::new(on_end),
             witness: Witness::new(),
         }
@@ -172,6 +181,7 @@ impl Barrier {
     /// Adds a tag; false where the barrier needs none any more.
     ///
     /// Whoever gets true must push the tag to the queue's pending ones.
+    #[inline]
     pub(crate) fn tag(&self) -> Tagged {
         self.witness.is_used("barrier");
         if !self.life().is_armed() && stands(Step::ClosedCheck) {
@@ -228,6 +238,7 @@ impl Barrier {
     }
 
     /// Adds a unit to the gate. The caller holds one already, so the gate can't be at zero.
+    #[inline]
     pub(crate) fn enter(&self) {
         // Relaxed: giving back is what is ordered.
         self.gate.fetch_add(1, Ordering::Relaxed);
@@ -235,6 +246,7 @@ impl Barrier {
 
     /// Gives a unit back. True for the last one, which has to open the gate.
     #[must_use]
+    #[inline]
     pub(crate) fn leave(&self) -> bool {
         // AcqRel: who clears does so after everything that every other unit stood for.
         self.gate.fetch_sub(1, Ordering::AcqRel) == 1
@@ -362,7 +374,18 @@ impl Ended {
     }
 
     /// Calls them, the one that ended first first.
-    pub(crate) fn call(mut self) {
+    #[inline]
+    pub(crate) fn call(self) {
+        if self.first.is_null() {
+            // Nothing to drop either.
+            std::mem::forget(self);
+        } else {
+            self.call_all();
+        }
+    }
+
+    #[inline(never)]
+    fn call_all(mut self) {
         let mut newest_first = std::mem::replace(&mut self.first, ptr::null_mut());
         while !newest_first.is_null() {
             // SAFETY: as in `add`: each node of the chain is ours alone.

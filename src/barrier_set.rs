@@ -8,6 +8,7 @@ use crate::queue::{HOLDS, QueueId};
 use crate::runtime::Runtime;
 use crate::serializer::{Builder, Completion, Serializer};
 use crate::shared::{Aftermath, Shared};
+use crate::shutdown::Remaining;
 use crate::statistics::Statistics;
 use crate::ticket::Ticket;
 use hsa_sys::hsa_signal_t;
@@ -19,8 +20,8 @@ use std::sync::Arc;
 /// after it until what was dispatched before it has completed.
 ///
 /// It is the serializer without the token: for hosts that want a cut through the work of several
-/// queues and have their own idea of what happens on either side of it. It has no shutdown, no drain and
-/// no stalls either. Misuse that is noticed lets everything through and ends it, unless it was
+/// queues and have their own idea of what happens on either side of it. It has no drain and no stalls
+/// either, and it [ends](Self::try_finish) when its queues have gone. Misuse that is noticed lets everything through and ends it, unless it was
 /// [made](Self::with) with [`OnMisuse::GoOn`](crate::OnMisuse::GoOn).
 ///
 /// ```
@@ -71,13 +72,13 @@ impl<R: Runtime> BarrierSet<R> {
     /// Adds a queue. It needs no signal and no handler.
     ///
     /// # Errors
-    /// Where no slot is left; after the set was shut down (see [`BarrierSet`]).
+    /// Where no slot is left; after the set has [ended](Self::try_finish), or misuse has ended it.
     pub fn add_queue(&self) -> Result<Queue<R>, AddQueueError> {
         let shared = self.shared();
         let _visit = shared.visit().ok_or(AddQueueError::ShutDown)?;
         let (id, cell) = shared.take_cell()?;
         let null = hsa_signal_t::NULL;
-        cell.seat.adopt(null, null);
+        cell.seat().adopt(null, null);
         // Where misuse has shut it down meanwhile there is no handler to take back.
         let _ = shared.register(id, cell, HOLDS);
         Ok(Queue::new(
@@ -115,6 +116,39 @@ impl<R: Runtime> BarrierSet<R> {
     /// As there.
     pub fn complete(&self, ticket: Ticket) -> Result<Completion, CompleteError> {
         self.inner.complete(ticket)
+    }
+
+    /// See [`Serializer::try_complete`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_complete(&self, ticket: Ticket) -> Result<Completion, CompleteError> {
+        self.inner.try_complete(ticket)
+    }
+
+    /// See [`Serializer::check`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(&self, ticket: Ticket) -> Result<Ticket, CompleteError> {
+        self.inner.check(ticket)
+    }
+
+    /// Ends the set, once its queues are gone: nothing can be added or armed any more, and every signal is
+    /// destroyed. It never waits, and may be called any number of times. After `Ok` the set does not call
+    /// the runtime again.
+    ///
+    /// # Errors
+    /// What is left. Where these are queues, nothing was done.
+    pub fn try_finish(&self) -> Result<(), Remaining> {
+        let queues = self.shared().in_flight();
+        if !queues.is_empty() {
+            return Err(Remaining {
+                queues,
+                ..Remaining::default()
+            });
+        }
+        self.inner.try_finish_shutdown()
     }
 
     /// See [`Serializer::queue_destroyed`].
@@ -194,8 +228,9 @@ impl<R: Runtime> BarrierHandle<R> {
         let guard = self.shared.domain.pin();
         self.shared.settle(queue, cell, &guard, &mut after);
         let mut drain = Drain::Drained;
-        if cell.progress().is_live(queue.generation()) {
-            cell.tags.for_each(&guard, |_, barrier| {
+        let progress = cell.progress();
+        if progress.is_live(queue.generation()) {
+            cell.tags.for_each(progress.count(), &guard, |_, barrier| {
                 if std::ptr::eq(barrier.as_ptr(), Arc::as_ptr(&self.barrier)) {
                     drain = Drain::Outstanding;
                 }

@@ -63,9 +63,11 @@ pub struct Queue<R: Runtime> {
     quiet: u64,
     /// The epoch whose barrier was dealt with.
     dealt: u64,
-    ready: hsa_signal_t,
-    block: hsa_signal_t,
     escape: hsa_signal_t,
+    /// Whether its kernels run alone while kernels are serialized. A set's queues only wait for barriers.
+    takes_part: bool,
+    /// What stands in front of each serialized kernel: it is always the same, and copied.
+    gates: [AqlPacket; 2],
 }
 
 /// What a dispatch has to do.
@@ -86,6 +88,12 @@ pub struct Dispatch {
     pub serialized: bool,
 }
 
+/// A dispatch that is counted, and of which more is to be done.
+#[doc(hidden)]
+#[derive(Debug)]
+#[must_use = "it is counted"]
+pub struct Begun(Word);
+
 impl<R: Runtime> Queue<R> {
     pub(crate) fn new(
         shared: Handle<R>,
@@ -99,9 +107,9 @@ impl<R: Runtime> Queue<R> {
             id,
             quiet: NONE,
             dealt: NONE,
-            ready,
-            block,
             escape,
+            takes_part: !ready.is_null(),
+            gates: [ready, block].map(|signal| packet::gate(signal, escape)),
         }
     }
 
@@ -145,6 +153,20 @@ impl<R: Runtime> Queue<R> {
                 given: packets.len(),
             });
         }
+        match self.begin() {
+            Ok(dispatch) => Ok(dispatch),
+            Err(begun) => self.go_on(begun, packets),
+        }
+    }
+
+    /// The fast half of [`dispatch`](Self::dispatch), by itself: for who has nothing to save where it does.
+    /// What it could not end has to be [gone on](Self::go_on) with: it is counted.
+    ///
+    /// # Errors
+    /// What is left to do.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn begin(&mut self) -> Result<Dispatch, Begun> {
         // Relaxed: the addition and the transition's stamp are on one word, and that is all that
         // has to be ordered. Where the epoch is new, the slow path acquires.
         let mut word = Word(self.cell().word.fetch_add(DISPATCH, Ordering::Relaxed));
@@ -152,14 +174,27 @@ impl<R: Runtime> Queue<R> {
             let later = Word(self.cell().word.load(Ordering::Relaxed));
             word = Word::new(word.id(), later.epoch());
         }
-        if u64::from(word.epoch()) == self.quiet {
-            return Ok(Dispatch {
-                ticket: Ticket::new(self.id, word),
-                packets: 0,
-                serialized: false,
-            });
+        if u64::from(word.epoch()) != self.quiet {
+            return Err(Begun(word));
         }
-        self.dispatch_slow(word, packets)
+        Ok(Dispatch {
+            ticket: Ticket::new(self.id, word),
+            packets: 0,
+            serialized: false,
+        })
+    }
+
+    /// The rest of a dispatch that was begun; `packets` has [`MAX_PACKETS`] elements.
+    ///
+    /// # Errors
+    /// As [`dispatch`](Self::dispatch).
+    #[doc(hidden)]
+    pub fn go_on(
+        &mut self,
+        begun: Begun,
+        packets: &mut [AqlPacket],
+    ) -> Result<Dispatch, DispatchError> {
+        self.dispatch_slow(begun.0, packets)
     }
 
     /// The first dispatch of an epoch, or a serialized one.
@@ -185,14 +220,13 @@ impl<R: Runtime> Queue<R> {
             }
         }
         // What was counted on a dead queue counts for nobody.
-        if self.cell().seat.phase() == Phase::Removed {
+        if self.cell().seat().phase() == Phase::Removed {
             return Err(DispatchError::QueueGone(self.id));
         }
         let mut written = self.packets_of_epoch(word, packets);
-        let serialized = word.mode() == Mode::Enabled && !self.ready.is_null();
+        let serialized = word.mode() == Mode::Enabled && self.takes_part;
         if serialized {
-            packets[written] = packet::gate(self.ready, self.escape);
-            packets[written + 1] = packet::gate(self.block, self.escape);
+            packets[written..written + 2].copy_from_slice(&self.gates);
             written += 2;
         } else {
             self.quiet = epoch;

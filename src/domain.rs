@@ -37,12 +37,14 @@ use std::sync::Arc;
 /// Rounds of pin and flush after which a function that nothing holds back has run.
 const PUMP_ROUNDS: usize = 2;
 
-/// How often [`Domain::drain`] tries again where nothing moves. Models have no threads to wait for.
-const PATIENCE: usize = if cfg!(any(hsa_serializer_loom, hsa_serializer_shuttle)) {
-    0
+/// How often [`Domain::drain`] tries again where nothing moves: at once, and then after a pause each time,
+/// for a thread that is ending may wait for a core. Models have no threads to wait for.
+const TRIES: (usize, usize) = if cfg!(any(hsa_serializer_loom, hsa_serializer_shuttle)) {
+    (0, 0)
 } else {
-    100
+    (100, 100)
 };
+const PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
 
 /// Threads keep this many handles of domains that are not the process's own. A test process makes
 /// thousands of domains; a host makes none.
@@ -62,7 +64,7 @@ pub struct Domain(Arc<Inner>);
 struct Inner {
     collector: Collector,
     pending: AtomicUsize,
-    /// What was due when a thread ended.
+    /// What was due when a thread ended, or while one only looked.
     late: SegQueue<Box<dyn FnOnce() + Send>>,
     /// The process that made it.
     process: u32,
@@ -84,13 +86,45 @@ impl Drop for Handles {
     }
 }
 
-/// Whether this thread ends. All threads of a model are one of the operating system's, so models
-/// leave this out.
-fn is_ending() -> bool {
+#[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+std::thread_local! {
+    /// Whether this thread only looks: what its pins find due is left to others.
+    static LOOKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A pin that runs nothing: what it finds due is kept for the next pump.
+///
+/// For who looks at a process that hangs: a deferred function may wait for whom the process waits for.
+pub(crate) struct QuietPin {
+    guard: Option<Guard>,
+    #[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+    before: bool,
+}
+
+impl QuietPin {
+    pub(crate) fn guard(&self) -> &Guard {
+        self.guard
+            .as_ref()
+            .expect("it is taken when this is dropped")
+    }
+}
+
+impl Drop for QuietPin {
+    fn drop(&mut self) {
+        // Before the mark goes: giving a temporary handle back pins once more.
+        drop(self.guard.take());
+        #[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+        LOOKING.set(self.before);
+    }
+}
+
+/// Whether what comes due on this thread is left to others: it ends, or only looks. All threads of a
+/// model are one of the operating system's, so models leave this out.
+fn leaves_it() -> bool {
     #[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
     return false;
     #[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
-    ENDING.get()
+    return ENDING.get() || LOOKING.get();
 }
 
 thread_local! {
@@ -170,6 +204,27 @@ impl Domain {
         }
     }
 
+    /// Pins the current thread and runs nothing.
+    pub(crate) fn pin_quietly(&self) -> QuietPin {
+        let mut pin = QuietPin {
+            guard: None,
+            #[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+            before: LOOKING.replace(true),
+        };
+        pin.guard = Some(self.pin());
+        pin
+    }
+
+    /// Has `f` run by the next pump.
+    #[cfg(all(
+        feature = "debugger",
+        not(any(hsa_serializer_loom, hsa_serializer_shuttle))
+    ))]
+    pub(crate) fn postpone(&self, f: impl FnOnce() + Send + 'static) {
+        self.0.pending.fetch_add(1, Ordering::Relaxed);
+        self.0.late.push(Box::new(f));
+    }
+
     /// Registers the current thread and lets its first pin's collection go by, so that a model
     /// does not explore them each time.
     #[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
@@ -185,7 +240,7 @@ impl Domain {
         self.0.pending.fetch_add(1, Ordering::Relaxed);
         let domain = self.clone();
         guard.defer(move || {
-            if !is_ending() {
+            if !leaves_it() {
                 f();
                 domain.0.pending.fetch_sub(1, Ordering::Relaxed);
             } else if domain.is_of_this_process() {
@@ -203,6 +258,7 @@ impl Domain {
     }
 
     /// Gives what is pending the chance to run. The caller must not be pinned.
+    #[inline]
     pub(crate) fn pump(&self) {
         for _ in 0..PUMP_ROUNDS {
             if self.pending() == 0 {
@@ -215,11 +271,12 @@ impl Domain {
 
     /// Whether it was made here, and not by a parent of this process before its fork: then its queue
     /// may wait for a thread that is not there.
+    #[inline]
     fn is_of_this_process(&self) -> bool {
         self.0.process == fork::number()
     }
 
-    /// Runs what came due while a thread ended.
+    /// Runs what came due while a thread ended, or only looked.
     fn run_late(&self) {
         if self.is_of_this_process() {
             while let Some(f) = self.0.late.pop() {
@@ -229,23 +286,28 @@ impl Domain {
         }
     }
 
-    /// Pumps until nothing is pending, and gives up where somebody sits pinned. The caller must not be
-    /// pinned.
+    /// Pumps until nothing is pending, and gives up where somebody sits pinned, after some 15 ms. The
+    /// caller must not be pinned.
     pub(crate) fn drain(&self) {
         let mut fruitless = 0;
-        while self.pending() > 0 && fruitless <= PATIENCE {
+        while self.pending() > 0 && fruitless <= TRIES.0 + TRIES.1 {
             let before = self.pending();
             self.pump();
             if self.pending() >= before {
                 // Somebody is pinned, for a moment in most cases: a thread that ends pins once more.
                 fruitless += 1;
-                std::thread::yield_now();
+                if fruitless <= TRIES.0 {
+                    std::thread::yield_now();
+                } else {
+                    std::thread::sleep(PAUSE);
+                }
             }
         }
     }
 
     /// How many deferred functions have not run yet.
     #[must_use]
+    #[inline]
     pub fn pending(&self) -> usize {
         self.0.pending.load(Ordering::Relaxed)
     }
@@ -255,10 +317,10 @@ impl Domain {
 ///
 /// Not a `OnceLock`, which would have the child of a fork in that moment wait for a thread that it has
 /// not got.
-#[cfg(any(feature = "hsa", not(hsa_serializer_shuttle)))]
+#[cfg(any(feature = "hsa", feature = "debugger", not(hsa_serializer_shuttle)))]
 pub(crate) struct LazyDomain(std::sync::atomic::AtomicPtr<Inner>);
 
-#[cfg(any(feature = "hsa", not(hsa_serializer_shuttle)))]
+#[cfg(any(feature = "hsa", feature = "debugger", not(hsa_serializer_shuttle)))]
 impl LazyDomain {
     pub(crate) const fn new() -> Self {
         Self(std::sync::atomic::AtomicPtr::new(std::ptr::null_mut()))
@@ -292,7 +354,7 @@ impl LazyDomain {
     }
 }
 
-#[cfg(any(feature = "hsa", not(hsa_serializer_shuttle)))]
+#[cfg(any(feature = "hsa", feature = "debugger", not(hsa_serializer_shuttle)))]
 impl Drop for LazyDomain {
     /// Not of a static; of one that a test has made.
     fn drop(&mut self) {

@@ -60,6 +60,45 @@ impl std::error::Error for TransitionError {
     }
 }
 
+/// Why a request was not released. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// Nothing is acquired that could be released.
+    Unbalanced,
+}
+
+impl fmt::Display for ReleaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unbalanced => f.write_str("released more often than acquired"),
+        }
+    }
+}
+
+impl std::error::Error for ReleaseError {}
+
+/// Why an agent could not be given what was asked for it, or for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentError {
+    /// The agent's handle.
+    pub agent: u64,
+    /// Why.
+    pub reason: TransitionError,
+}
+
+impl fmt::Display for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "agent {:#x}: {}", self.agent, self.reason)
+    }
+}
+
+impl std::error::Error for AgentError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.reason)
+    }
+}
+
 /// Why a queue was not added. Nothing was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -118,6 +157,11 @@ pub enum DispatchError {
     },
     /// [`queue_destroyed`](crate::Serializer::queue_destroyed) was said of this queue.
     QueueGone(QueueId),
+    /// As many of its dispatches are in flight as [`try_dispatch`](crate::Queue::try_dispatch) allows.
+    Full {
+        /// How many.
+        in_flight: u64,
+    },
     /// The serializer is shutting down, or has ended: by `release_all` (misuse that was noticed
     /// included), by `leave`, or as the child of a fork.
     ShutDown,
@@ -132,6 +176,9 @@ impl fmt::Display for DispatchError {
                 crate::MAX_PACKETS
             ),
             Self::QueueGone(queue) => write!(f, "{queue} was destroyed"),
+            Self::Full { in_flight } => {
+                write!(f, "{in_flight} dispatches of the queue are in flight")
+            }
             Self::ShutDown => {
                 f.write_str("the serializer has ended: it was shut down, released or left")
             }

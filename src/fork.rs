@@ -51,6 +51,7 @@ pub(crate) fn watch() -> u32 {
 }
 
 /// This process's number.
+#[inline]
 pub(crate) fn number() -> u32 {
     // Relaxed: it changes while the process has one thread.
     FORKS.load(Ordering::Relaxed)

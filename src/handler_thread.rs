@@ -11,6 +11,7 @@ std::thread_local! {
 pub(crate) struct Inside(());
 
 impl Inside {
+    #[inline]
     pub(crate) fn enter() -> Self {
         // A thread whose locals are gone calls no handlers.
         let _ = INSIDE.try_with(|inside| inside.set(inside.get() + 1));
@@ -24,6 +25,7 @@ impl Inside {
 }
 
 impl Drop for Inside {
+    #[inline]
     fn drop(&mut self) {
         let _ = INSIDE.try_with(|inside| inside.set(inside.get() - 1));
     }

@@ -64,8 +64,8 @@
 //! ```
 //!
 //! To count its calls, to guard them or to make one fail in a test, replace functions in the `Api`: a
-//! [`Runtime`] that delegates to this one can't register handlers, since they find their way back to a
-//! `Serializer<HsaRuntime>`.
+//! [`Runtime`] that delegates to this one has to bring a [handler of its own](HsaRuntime::with_handler),
+//! since this crate's finds its way back to a `Serializer<HsaRuntime>` alone.
 //!
 //! # Which signal for what
 //! | kind | made by | why |
@@ -117,8 +117,8 @@ use crate::runtime::{Report, Runtime, SignalKind};
 use crate::serializer::{Builder, Serializer, WeakSerializer};
 use hsa_sys::{
     Api, HSA_AGENT_INFO_DEVICE, HSA_AMD_SIGNAL_AMD_GPU_ONLY, HSA_DEVICE_TYPE_GPU,
-    HSA_SIGNAL_CONDITION_EQ, hsa_agent_t, hsa_device_type_t, hsa_signal_t, hsa_signal_value_t,
-    hsa_status_t,
+    HSA_SIGNAL_CONDITION_EQ, hsa_agent_t, hsa_amd_signal_handler, hsa_device_type_t, hsa_signal_t,
+    hsa_signal_value_t, hsa_status_t,
 };
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -138,6 +138,8 @@ pub struct HsaRuntime {
     api: Api,
     agent: hsa_agent_t,
     sink: Option<Box<dyn Fn(Report) + Send + Sync>>,
+    /// What is registered in place of its own.
+    handler: Option<hsa_amd_signal_handler>,
     /// The serializer that it belongs to, by the number that its queues' ids have.
     instance: OnceLock<u32>,
 }
@@ -190,6 +192,7 @@ impl HsaRuntime {
             api,
             agent,
             sink: None,
+            handler: None,
             instance: OnceLock::new(),
         };
         let mut device = hsa_device_type_t::default();
@@ -215,6 +218,25 @@ impl HsaRuntime {
         self
     }
 
+    /// Has queues register `handler` on their `ready` signals in place of this crate's own: for a
+    /// [`Runtime`] that delegates to this one, and is the serializer's in its place.
+    ///
+    /// HSA calls it with the queue's id ([`QueueId::to_raw`]) as its pointer, possibly late; it has to
+    /// find the serializer, if there still is one, and return what [`Serializer::ready`] says.
+    #[must_use]
+    pub fn with_handler(mut self, handler: hsa_amd_signal_handler) -> Self {
+        self.handler = Some(handler);
+        self.ask_for_handlers_thread();
+        self
+    }
+
+    /// Has the thread that calls handlers say that it is the one.
+    fn ask_for_handlers_thread(&self) {
+        // SAFETY: the promise of `new`. The function may be called at any time: nothing is behind its
+        // argument. Where it is refused, the thread is known by its first `ready` handler.
+        let _ = unsafe { (self.api.hsa_amd_async_function)(on_handlers_thread, ptr::null_mut()) };
+    }
+
     /// The serializer of this agent, disabled, to which HSA's handlers find their way.
     ///
     /// Not `Serializer::new(runtime)`: its queues could not be added, for want of that way.
@@ -224,10 +246,7 @@ impl HsaRuntime {
         REGISTRY.insert(instance, serializer.downgrade());
         let first = serializer.runtime().instance.set(instance);
         debug_assert!(first.is_ok(), "nobody else has this runtime");
-        let tell = serializer.runtime().api.hsa_amd_async_function;
-        // SAFETY: the promise of `new`. The function may be called at any time: nothing is behind its
-        // argument. Where it is refused, the thread is known by its first `ready` handler.
-        let _ = unsafe { tell(on_handlers_thread, ptr::null_mut()) };
+        serializer.runtime().ask_for_handlers_thread();
         serializer
     }
 
@@ -336,9 +355,11 @@ impl Runtime for HsaRuntime {
     /// find it (`Serializer::new` instead of [`HsaRuntime::serializer`]) it is
     /// `HSA_STATUS_ERROR_INVALID_RUNTIME_STATE`.
     fn watch_ready(&self, ready: hsa_signal_t, queue: QueueId) -> Result<(), hsa_status_t> {
-        if self.instance.get() != Some(&queue.instance()) {
+        let own = (self.instance.get() == Some(&queue.instance()))
+            .then_some(on_ready as hsa_amd_signal_handler);
+        let Some(handler) = self.handler.or(own) else {
             return Err(hsa_status_t::ERROR_INVALID_RUNTIME_STATE);
-        }
+        };
         let arg = ptr::without_provenance_mut(queue.to_raw() as usize);
         // SAFETY: the promise of `new`. The handler may be called with this argument at any time
         // and any number of times: nothing is behind it.
@@ -347,7 +368,7 @@ impl Runtime for HsaRuntime {
                 ready,
                 HSA_SIGNAL_CONDITION_EQ,
                 -1,
-                on_ready,
+                handler,
                 arg,
             )
         }

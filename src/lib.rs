@@ -16,8 +16,19 @@
 //! | [`Runtime`] | what the host gives: five functions over HSA's, which threads call handlers, and a sink for reports |
 //! | `hsa::HsaRuntime` | the same, ready made over AMD's runtime (feature `hsa`) |
 //! | [`BarrierSet`] | barriers by themselves, without serialization |
+//! | [`Request`], [`Agents`] | who wants it, of one agent, of some and of all |
+//! | [`Snapshot`], [`Event`] | who waits for whom, and what happens |
 //! | [`StallWatch`] | what stands still, by name, and letting it go |
 //! | [`Domain`] | reclamation, explained to who knows HSA and to who knows crossbeam |
+//!
+//! # What may be called from where
+//! | in | allowed |
+//! |---|---|
+//! | an HSA handler | all but [`drain`](Serializer::drain) and [`finish_shutdown`](Serializer::finish_shutdown), which wait; some take a mutex for a moment |
+//! | an interceptor | [`dispatch`](Queue::dispatch), [`complete`](Serializer::complete), [`ready`](Serializer::ready), [`queue_destroyed`](Serializer::queue_destroyed), [`Agents::get`] freely; what takes the transition lock under a condition |
+//! | a [`Runtime`] method, an [`Observer`], a POSIX signal handler | [`mode`](Serializer::mode), [`leave`](Serializer::leave) |
+//!
+//! The whole of it, with the condition: [`docs::integrating`]; which call takes which lock: [`Serializer`].
 //!
 //! # Example
 //! ```
@@ -36,21 +47,31 @@
 //! serializer.enable()?;
 //! let dispatch = queue.dispatch(&mut inject)?;
 //! assert!(dispatch.serialized);
-//! dispatch.ticket.abandon(); // this example has no GPU to run it
 //! serializer.queue_destroyed(queue.id())?;
+//! dispatch.ticket.abandon(); // this example has no GPU to run it
 //! # Ok(()) }
 //! ```
 
+mod agents;
 mod barrier;
 mod barrier_set;
+mod clock;
+#[cfg(all(
+    feature = "debugger",
+    not(any(hsa_serializer_loom, hsa_serializer_shuttle))
+))]
+mod debugger;
 mod dispatch;
 mod domain;
 mod drain;
 mod error;
+mod event;
 mod fork;
 mod gap;
 mod handle;
 mod handler_thread;
+mod insight;
+mod limit;
 mod list;
 mod look;
 mod packet;
@@ -58,13 +79,17 @@ mod packet;
 mod parts;
 mod pending;
 mod queue;
-#[cfg(any(feature = "hsa", hsa_serializer_loom))]
+#[cfg(not(hsa_serializer_shuttle))]
+mod recorder;
+#[cfg(any(feature = "hsa", feature = "debugger", hsa_serializer_loom))]
 mod registry;
 mod removal;
+mod requests;
 mod runtime;
 mod serializer;
 mod shared;
 mod shutdown;
+mod snapshot;
 mod stall;
 mod statistics;
 mod sync;
@@ -82,22 +107,35 @@ pub mod hsa;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub use agents::{Agents, AgentsRequest};
 pub use barrier::Outcome;
 pub use barrier_set::{BarrierHandle, BarrierSet, Drain};
+#[cfg(all(
+    feature = "debugger",
+    not(any(hsa_serializer_loom, hsa_serializer_shuttle))
+))]
+pub use debugger::{hsa_serializer_print_all, snapshots};
+#[doc(hidden)]
+pub use dispatch::Begun;
 pub use dispatch::{Dispatch, Queue};
 pub use domain::Domain;
 pub use drain::{Cut, DrainError};
 pub use error::{
-    AddQueueError, CompleteError, CompleteErrorReason, DispatchError, SignalError, TransitionError,
-    UnknownQueue,
+    AddQueueError, AgentError, CompleteError, CompleteErrorReason, DispatchError, ReleaseError,
+    SignalError, TransitionError, UnknownQueue,
 };
+pub use event::{Event, Observer};
 pub use gap::{GapError, Marker};
 pub use hsa_sys::{AqlPacket, hsa_signal_t, hsa_signal_value_t, hsa_status_t};
 pub use packet::MAX_PACKETS;
 pub use queue::{Mode, QueueId};
+pub use requests::Request;
 pub use runtime::{Handler, Misuse, Report, Runtime, SignalKind};
+#[doc(hidden)]
+pub use serializer::BegunCompletion;
 pub use serializer::{Builder, Completion, OnMisuse, Serializer, WeakSerializer};
 pub use shutdown::{Remaining, ShutdownError};
+pub use snapshot::{BarrierState, BarrierView, EndState, Party, QueueView, Record, Snapshot, Wait};
 pub use stall::{QueueActivity, QueueWait, Stall, StallPolicy, StallWatch, Stalled};
 pub use statistics::Statistics;
 pub use ticket::Ticket;
@@ -105,7 +143,7 @@ pub use transition::Transition;
 
 #[cfg(hsa_serializer_loom)]
 #[doc(hidden)]
-pub use parts::{Chain, Duties, Numbers};
+pub use parts::{Chain, Duties, Numbers, Records};
 #[cfg(any(hsa_serializer_loom, hsa_serializer_shuttle))]
 #[doc(hidden)]
 pub use sync::{Step, remove_guard};

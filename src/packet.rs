@@ -23,12 +23,14 @@ pub const MAX_PACKETS: usize = 4;
 ///
 /// Its barrier bit is clear: HSA launches nothing behind a barrier packet until it has completed,
 /// and what is in front of it need not end first on its account.
+#[inline]
 pub(crate) fn transition(signal: hsa_signal_t, escape: hsa_signal_t) -> AqlPacket {
     barrier_or(false, [signal, escape], hsa_signal_t::NULL)
 }
 
 /// Waits for its own signal to be 0 and leaves -1 behind. The barrier bit makes it wait for all
 /// earlier packets of its queue.
+#[inline]
 pub(crate) fn gate(signal: hsa_signal_t, escape: hsa_signal_t) -> AqlPacket {
     barrier_or(true, [signal, escape], signal)
 }

@@ -7,6 +7,7 @@
 use crate::domain::Domain;
 use crate::list::{Linked, List};
 use crate::pending::{NEVER, Pending, Verdict};
+use crate::recorder::{Recorder, WORDS};
 use crate::registry::Registry;
 use crate::sync::{AtomicPtr, AtomicU32, Ordering, Step, stands};
 use loom::cell::UnsafeCell;
@@ -213,5 +214,54 @@ impl Numbers {
 impl fmt::Debug for Numbers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Numbers").finish_non_exhaustive()
+    }
+}
+
+/// The flight recorder, with records of one number.
+pub struct Records(Recorder);
+
+impl Records {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self(Recorder::new()))
+    }
+
+    /// Writes a record that consists of this number alone.
+    pub fn write(&self, number: u64) {
+        self.0.write([number; WORDS]);
+    }
+
+    /// Claims the slot of a record, alone.
+    #[must_use]
+    pub fn claim_alone(&self, number: u64) -> bool {
+        self.0.claim_alone(number)
+    }
+
+    /// Completes a record that was claimed.
+    pub fn complete(&self, number: u64) {
+        self.0.complete(number, [number; WORDS]);
+    }
+
+    /// What the records consist of.
+    #[must_use]
+    pub fn read(&self) -> Vec<Vec<u64>> {
+        self.0
+            .read()
+            .iter()
+            .map(|(_, words)| words.to_vec())
+            .collect()
+    }
+
+    /// Records that were given up.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.0.lost()
+    }
+}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Records").finish_non_exhaustive()
     }
 }

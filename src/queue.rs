@@ -26,8 +26,9 @@
 //! ```
 //! `d` (dead) says that the queue is gone: its count is then infinite. The generation tells the
 //! lives of a cell apart: a completion adds one by compare-exchange against the word that it
-//! checked, so a late completion of a dead queue can't count for the cell's next owner. A cell
-//! whose generations are used up (32,767 lives) is never used again.
+//! checked (which it guesses first: completions mostly come in the order of their numbers), so a
+//! late completion of a dead queue can't count for the cell's next owner. A cell whose generations
+//! are used up (32,767 lives) is never used again.
 //!
 //! 48 bits of completions last 16 years at 550,000 a second.
 //!
@@ -37,11 +38,13 @@
 //! another owner by now is what the generation is for.
 
 use crate::barrier::Barrier;
-use crate::pending::{NEVER, Pending};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, between_store_and_load};
+use crate::pending::{EVERYTHING, NEVER, Pending};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, between_store_and_load, statistic};
 use crate::token::Seat;
 use std::fmt;
-use std::sync::OnceLock;
+use std::ptr;
+// Not through the facade: making a chunk is no step of the protocol, and there are many of them.
+use std::sync::atomic::AtomicPtr;
 
 /// How kernels run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,6 +79,7 @@ const GENERATIONS: u64 = 1 << GENERATION_BITS;
 pub struct QueueId(u64);
 
 impl QueueId {
+    #[inline]
     pub(crate) fn new(instance: u32, generation: u32, index: u32) -> Self {
         Self(
             u64::from(instance) << (INDEX_BITS + GENERATION_BITS)
@@ -94,6 +98,12 @@ impl QueueId {
     #[must_use]
     pub const fn from_raw(raw: u64) -> Self {
         Self(raw)
+    }
+
+    /// The number of its serializer: [`Snapshot::serializer`](crate::Snapshot::serializer).
+    #[must_use]
+    pub const fn serializer(self) -> u32 {
+        self.instance()
     }
 
     #[inline]
@@ -137,6 +147,7 @@ pub(crate) struct Word(pub(crate) u64);
 pub(crate) const DISPATCH: u64 = 1 << 32;
 
 impl Word {
+    #[inline]
     pub(crate) const fn new(id: u32, epoch: u32) -> Self {
         Self((id as u64) << 32 | epoch as u64)
     }
@@ -165,6 +176,8 @@ pub(crate) const fn stamp_increment(from: u32, to: u32) -> u64 {
 
 const COUNT_BITS: u32 = 48;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
+/// The part of the count that a dispatch's number says nothing of.
+const HIGH_COUNT: u64 = COUNT & !(u32::MAX as u64);
 const DEAD: u64 = 1 << 63;
 
 /// The value of a queue's progress. See the [module](self).
@@ -172,6 +185,7 @@ const DEAD: u64 = 1 << 63;
 pub(crate) struct Progress(pub(crate) u64);
 
 impl Progress {
+    #[inline]
     const fn new(generation: u64, count: u64) -> Self {
         Self(generation << COUNT_BITS | count & COUNT)
     }
@@ -183,18 +197,21 @@ impl Progress {
     }
 
     /// Completions for whoever waits for them: a dead queue has completed everything.
+    #[inline]
     pub(crate) const fn reached(self) -> u64 {
         if self.is_dead() {
-            NEVER - 1
+            EVERYTHING
         } else {
             self.count()
         }
     }
 
+    #[inline]
     pub(crate) const fn is_dead(self) -> bool {
         self.0 & DEAD != 0
     }
 
+    #[inline]
     pub(crate) const fn generation(self) -> u64 {
         self.0 >> COUNT_BITS & (GENERATIONS - 1)
     }
@@ -219,8 +236,9 @@ pub(crate) enum Counted {
     Ahead,
 }
 
-/// One queue's shared state. The three parts are written by different threads in the steady state
-/// and have a cache line each.
+/// One queue's shared state: a cache line that each dispatch writes, and one that each completion
+/// writes. What else is in them is used by slow paths, and in the second one by the handlers and
+/// granters of serialized kernels, which are completed by the same threads.
 #[repr(C, align(64))]
 pub(crate) struct QueueCell {
     /// Written by each dispatch; see the [module](self).
@@ -229,12 +247,15 @@ pub(crate) struct QueueCell {
     holds: AtomicU32,
     /// Transition packets that this queue carries and may not have executed.
     pub(crate) tags: Pending<Barrier>,
+    /// Barriers that count dispatches of this queue.
+    targets: Pending<Barrier>,
 
     completion: CompletionLine,
-
-    /// The queue's part in the token's protocol.
-    pub(crate) seat: Seat,
 }
+
+// The model checkers' atomics are larger.
+#[cfg(not(any(hsa_serializer_loom, hsa_serializer_shuttle)))]
+const _: () = assert!(size_of::<QueueCell>() == 128);
 
 #[repr(C, align(64))]
 struct CompletionLine {
@@ -242,8 +263,11 @@ struct CompletionLine {
     progress: AtomicU64,
     /// The smallest count at which something of this queue's is due.
     due: AtomicU64,
-    /// Barriers that count dispatches of this queue.
-    targets: Pending<Barrier>,
+    /// How far the progress was ahead of a completion's number, when that was not what had been
+    /// guessed: generation and all, so that the sum of the two is the progress.
+    lead: statistic::AtomicU64,
+    /// The queue's part in the token's protocol.
+    seat: Seat,
 }
 
 /// Parties that hold the cell of a queue that takes no part in the token's protocol: its
@@ -258,13 +282,14 @@ impl QueueCell {
             word: AtomicU64::new(0),
             holds: AtomicU32::new(0),
             tags: Pending::new(),
+            targets: Pending::new(),
             completion: CompletionLine {
                 // Dead until it gets its first owner.
                 progress: AtomicU64::new(DEAD),
                 due: AtomicU64::new(NEVER),
-                targets: Pending::new(),
+                lead: statistic::AtomicU64::new(0),
+                seat: Seat::new(),
             },
-            seat: Seat::new(),
         }
     }
 
@@ -278,11 +303,13 @@ impl QueueCell {
         self.word
             .store(Word::new(count as u32, epoch).0, Ordering::Relaxed);
         self.completion.due.store(NEVER, Ordering::Relaxed);
+        let progress = Progress::new(self.progress().generation(), count).0;
+        let lead = progress.wrapping_sub(u64::from(count as u32));
+        self.completion
+            .lead
+            .store(lead, statistic::Ordering::Relaxed);
         // Release: who sees the queue alive sees all of the above.
-        self.completion.progress.store(
-            Progress::new(self.progress().generation(), count).0,
-            Ordering::Release,
-        );
+        self.completion.progress.store(progress, Ordering::Release);
     }
 
     /// One of the parties is through with the cell. True for the last one.
@@ -305,20 +332,45 @@ impl QueueCell {
         next < GENERATIONS - 1
     }
 
+    #[inline]
     pub(crate) fn targets(&self) -> &Pending<Barrier> {
-        &self.completion.targets
+        &self.targets
+    }
+
+    #[inline]
+    pub(crate) fn seat(&self) -> &Seat {
+        &self.completion.seat
     }
 
     /// What the queue has completed. Sequentially consistent: a publisher's second half.
+    #[inline]
     pub(crate) fn progress(&self) -> Progress {
         Progress(self.completion.progress.load(Ordering::SeqCst))
     }
 
+    /// Adds a completion whose number is the count, as that of most is. `None` where that did not
+    /// do, or may not have: [`add_completion`](Self::add_completion) finds out.
+    ///
+    /// What the exchange expects is guessed from the number, so that it need not wait for a load of
+    /// what the last exchange has written: that takes as long again as the exchange itself. And
+    /// nothing here is called, so that there is nothing to save: an exchange waits for every store
+    /// before it.
+    #[inline(always)]
+    pub(crate) fn add_in_order(&self, generation: u64, word: Word) -> Option<Counted> {
+        // Relaxed: the exchange validates it.
+        let lead = self.completion.lead.load(statistic::Ordering::Relaxed);
+        let guess = Progress(lead.wrapping_add(u64::from(word.id())));
+        // Alive, of that generation, and the number in the count's low half: one comparison.
+        let in_order = guess.0 & !HIGH_COUNT == generation << COUNT_BITS | u64::from(word.id());
+        (in_order && self.exchange(guess).is_ok()).then(|| self.counted(guess))
+    }
+
     /// Adds a completion of the dispatch `word` of the queue of that `generation`.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn add_completion(&self, generation: u64, word: Word) -> Counted {
-        // Relaxed: the exchange below validates it.
-        let mut seen = Progress(self.completion.progress.load(Ordering::Relaxed));
+        // Acquire, as where the exchange fails: with each completion that it counts that one's dispatch is
+        // seen, so that none of them is missed by who asks below whether a dispatch is left.
+        let mut seen = Progress(self.completion.progress.load(overtaken()));
         loop {
             if !seen.is_live(generation) && crate::sync::stands(crate::sync::Step::GenerationCheck)
             {
@@ -329,19 +381,34 @@ impl QueueCell {
             if (word.id().wrapping_sub(seen.0 as u32) as i32) < 0 && !self.has_dispatch_left(seen) {
                 return Counted::Ahead;
             }
-            // SeqCst, with the load below: the completer's half of the store-buffering pair.
-            // Where a publisher's second read of the count misses this one, the load below sees
-            // what it published.
-            match self.completion.progress.compare_exchange_weak(
-                seen.0,
-                seen.0 + 1,
-                Ordering::SeqCst,
-                Ordering::Relaxed,
-            ) {
+            match self.exchange(seen) {
                 Ok(_) => break,
                 Err(now) => seen = Progress(now),
             }
         }
+        // The next ones may come in order again, or keep this distance, and then nothing is
+        // guessed. Relaxed: it is a guess.
+        let lead = seen.0.wrapping_sub(u64::from(word.id()));
+        self.completion
+            .lead
+            .store(lead, statistic::Ordering::Relaxed);
+        self.counted(seen)
+    }
+
+    /// Adds a completion, if the progress is still as it was seen; else what it is now.
+    #[inline(always)]
+    fn exchange(&self, seen: Progress) -> Result<u64, u64> {
+        // SeqCst, with the load of `due` that follows: the completer's half of the store-buffering
+        // pair. Where a publisher's second read of the count misses this one, that load sees what
+        // it published.
+        self.completion
+            .progress
+            .compare_exchange(seen.0, seen.0 + 1, Ordering::SeqCst, overtaken())
+    }
+
+    /// Whether something is due, for who has counted one more than was seen.
+    #[inline(always)]
+    fn counted(&self, seen: Progress) -> Counted {
         between_store_and_load();
         if seen.count() + 1 < self.completion.due.load(Ordering::SeqCst)
             || !crate::sync::stands(crate::sync::Step::CompleterReadsDue)
@@ -354,7 +421,8 @@ impl QueueCell {
 
     #[cold]
     fn has_dispatch_left(&self, seen: Progress) -> bool {
-        // Relaxed: a ticket came from a dispatch, which happened before its completion.
+        // Relaxed: a ticket came from a dispatch, which happened before its completion, and the caller has
+        // acquired the completions that it has seen.
         let dispatched = Word(self.word.load(Ordering::Relaxed)).id();
         dispatched.wrapping_sub(seen.0 as u32) as i32 > 0
     }
@@ -386,6 +454,7 @@ impl QueueCell {
     }
 
     /// The 64-bit number whose low half is `id`, next to what has been completed.
+    #[inline]
     pub(crate) fn widen(&self, id: u32) -> u64 {
         let near = self.progress().count();
         near.wrapping_add_signed(i64::from(id.wrapping_sub(near as u32) as i32))
@@ -420,64 +489,167 @@ impl fmt::Debug for QueueCell {
             .field("epoch", &word.epoch())
             .field("completed", &progress.count())
             .field("dead", &progress.is_dead())
-            .field("seat", &self.seat)
+            .field("seat", self.seat())
             .finish_non_exhaustive()
     }
 }
 
-/// Cells of the first chunk; each further one is twice as large. For model checkers each atomic
-/// costs, used or not.
-const FIRST_CHUNK: usize = if cfg!(any(hsa_serializer_loom, hsa_serializer_shuttle)) {
+/// The first cells are in chunks of so many, and found by two shifts: the address is what a completion
+/// waits for. For model checkers each atomic costs, used or not.
+const FEW_CHUNK: usize = if cfg!(any(hsa_serializer_loom, hsa_serializer_shuttle)) {
     2
 } else {
     8
 };
-const CHUNKS: usize = 21;
+/// How many they are.
+const FEW: usize = 64 * FEW_CHUNK;
+/// The chunks after that grow by a quarter of what there is: four of them double the number of cells.
+/// They are as many as an index of [`INDEX_BITS`] can name.
+const MANY_CHUNKS: usize = 4 * (INDEX_BITS - FEW.ilog2()) as usize;
 /// How many cells a slab can have.
-pub(crate) const CELLS: usize = FIRST_CHUNK * ((1 << CHUNKS) - 1);
-const _: () = assert!(CELLS <= 1 << INDEX_BITS);
+pub(crate) const CELLS: usize = (1 << INDEX_BITS) - 8;
+
+/// How a completion that may have been overtaken looks at the progress: with each completion that is counted
+/// there it has to see that one's dispatch.
+#[inline(always)]
+fn overtaken() -> Ordering {
+    if crate::sync::stands(crate::sync::Step::OvertakenAcquires) {
+        Ordering::Acquire
+    } else {
+        Ordering::Relaxed
+    }
+}
 
 /// Cells by index, in chunks that never move and live as long as the slab.
 pub(crate) struct Slab {
-    chunks: [OnceLock<Box<[QueueCell]>>; CHUNKS],
+    /// The first cell of each chunk; null until it is made.
+    few: [AtomicPtr<QueueCell>; FEW / FEW_CHUNK],
+    many: [AtomicPtr<QueueCell>; MANY_CHUNKS],
+}
+
+/// Where a cell is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    chunk: usize,
+    /// Within the chunk.
+    cell: usize,
+    /// How many cells the chunk has.
+    size: usize,
 }
 
 impl Slab {
     pub(crate) fn new() -> Self {
         Self {
-            chunks: std::array::from_fn(|_| OnceLock::new()),
+            few: std::array::from_fn(|_| AtomicPtr::default()),
+            many: std::array::from_fn(|_| AtomicPtr::default()),
         }
     }
 
-    #[inline]
-    fn place(index: u32) -> (usize, usize) {
-        let shifted = index as usize + FIRST_CHUNK;
-        let chunk = (shifted.ilog2() - FIRST_CHUNK.ilog2()) as usize;
-        (chunk, shifted - (FIRST_CHUNK << chunk))
+    /// The place of one of the first cells.
+    #[inline(always)]
+    fn few(index: usize) -> Place {
+        Place {
+            chunk: index / FEW_CHUNK,
+            cell: index % FEW_CHUNK,
+            size: FEW_CHUNK,
+        }
     }
 
-    /// The cell of that index, if its chunk was made.
-    #[inline]
+    /// The place of one of the others: the index's first bit says which four chunks, the next two which
+    /// of them.
+    fn many(index: usize) -> Place {
+        let size_log = index.ilog2() - 2;
+        let four = (size_log - (FEW.ilog2() - 2)) as usize;
+        let size = 1 << size_log;
+        Place {
+            chunk: 4 * four + (index >> size_log) - 4,
+            cell: index & (size - 1),
+            size,
+        }
+    }
+
+    /// The cell of that index, if its chunk was made. `index` has [`INDEX_BITS`] at most.
+    #[inline(always)]
     pub(crate) fn get(&self, index: u32) -> Option<&QueueCell> {
-        let (chunk, offset) = Self::place(index);
-        self.chunks.get(chunk)?.get()?.get(offset)
+        let index = index as usize;
+        if index >= FEW {
+            return self.get_of_many(index);
+        }
+        let place = Self::few(index);
+        // SAFETY: the chunk has more cells than `place` says.
+        unsafe { Self::cell(&self.few[place.chunk], place.cell) }
     }
 
-    /// The cell of that index, making its chunk where needed. `index` is below [`CELLS`].
+    /// Whether a look at that index calls nothing.
+    #[inline(always)]
+    pub(crate) fn is_near(index: u32) -> bool {
+        (index as usize) < FEW
+    }
+
+    #[inline(never)]
+    fn get_of_many(&self, index: usize) -> Option<&QueueCell> {
+        let place = Self::many(index);
+        // SAFETY: as above.
+        unsafe { Self::cell(&self.many[place.chunk], place.cell) }
+    }
+
+    /// # Safety
+    /// The chunk, if it was made, has more than `place` cells.
+    #[inline(always)]
+    unsafe fn cell(chunk: &AtomicPtr<QueueCell>, place: usize) -> Option<&QueueCell> {
+        // Acquire: the cells as they were made.
+        let first = chunk.load(Ordering::Acquire);
+        // SAFETY: the caller's promise; a chunk stays where it is until the slab is dropped, and the
+        // chunk's borrow is one of the slab.
+        (!first.is_null()).then(|| unsafe { &*first.add(place) })
+    }
+
+    /// The cell of that index, making its chunk where needed. `index` is below [`CELLS`]; one caller at
+    /// a time.
     pub(crate) fn make(&self, index: u32) -> &QueueCell {
-        let (chunk, offset) = Self::place(index);
-        let cells = self.chunks[chunk].get_or_init(|| {
-            (0..FIRST_CHUNK << chunk)
-                .map(|_| QueueCell::new())
-                .collect()
-        });
-        &cells[offset]
+        if let Some(cell) = self.get(index) {
+            return cell;
+        }
+        let index = index as usize;
+        let (place, chunks) = if index < FEW {
+            (Self::few(index), &self.few[..])
+        } else {
+            (Self::many(index), &self.many[..])
+        };
+        let cells: Box<[QueueCell]> = (0..place.size).map(|_| QueueCell::new()).collect();
+        let first = Box::into_raw(cells).cast::<QueueCell>();
+        // Release: who finds the chunk sees its cells.
+        chunks[place.chunk].store(first, Ordering::Release);
+        // SAFETY: it has more cells than `place` says, and stays until the slab is dropped.
+        unsafe { &*first.add(place.cell) }
+    }
+
+    /// All chunks, with how many cells each has if it was made.
+    fn chunks(&self) -> impl Iterator<Item = (&AtomicPtr<QueueCell>, usize)> {
+        let many = self.many.iter().enumerate();
+        let few = self.few.iter().map(|chunk| (chunk, FEW_CHUNK));
+        few.chain(many.map(|(i, chunk)| (chunk, (FEW / 4) << (i / 4))))
+    }
+}
+
+impl Drop for Slab {
+    fn drop(&mut self) {
+        for (chunk, size) in self.chunks() {
+            let first = chunk.load(Ordering::Relaxed);
+            if !first.is_null() {
+                let cells = ptr::slice_from_raw_parts_mut(first, size);
+                // SAFETY: it was made by `Box::into_raw` with so many cells, and nobody else is here.
+                drop(unsafe { Box::from_raw(cells) });
+            }
+        }
     }
 }
 
 impl fmt::Debug for Slab {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let chunks = self.chunks.iter().filter(|c| c.get().is_some()).count();
+        let made =
+            |(chunk, _): &(&AtomicPtr<QueueCell>, _)| !chunk.load(Ordering::Relaxed).is_null();
+        let chunks = self.chunks().filter(made).count();
         f.debug_struct("Slab").field("chunks", &chunks).finish()
     }
 }
@@ -548,18 +720,46 @@ mod tests {
 
     #[test]
     fn places_are_dense_and_distinct() {
+        let slab = Slab::new();
+        let sizes: Vec<_> = slab.chunks().map(|(_, size)| size).collect();
         let mut expected = (0, 0);
-        for index in 0..10_000 {
-            assert_eq!(Slab::place(index), expected);
+        for index in 0..100_000 {
+            let (place, before) = if index < FEW {
+                (Slab::few(index), 0)
+            } else {
+                (Slab::many(index), slab.few.len())
+            };
+            assert_eq!((before + place.chunk, place.cell), expected);
+            assert_eq!(place.size, sizes[expected.0]);
             expected.1 += 1;
-            if expected.1 == FIRST_CHUNK << expected.0 {
+            if expected.1 == place.size {
                 expected = (expected.0 + 1, 0);
             }
         }
-        assert_eq!(
-            Slab::place(CELLS as u32 - 1),
-            (CHUNKS - 1, (FIRST_CHUNK << (CHUNKS - 1)) - 1)
-        );
+        // Every index that an id can name is of a chunk that there is, made or not.
+        let last = Slab::many((1 << INDEX_BITS) - 1);
+        assert_eq!((last.chunk, last.cell), (MANY_CHUNKS - 1, last.size - 1));
+        assert!(slab.get((1 << INDEX_BITS) - 1).is_none());
+    }
+
+    #[test]
+    fn at_most_a_quarter_of_many_cells_is_not_used_yet() {
+        for cells in FEW + 1..10_000 {
+            let place = Slab::many(cells - 1);
+            let unused = place.size - 1 - place.cell;
+            assert!(4 * unused <= cells, "{unused} of {cells}");
+        }
+    }
+
+    #[test]
+    fn a_cell_stays_where_it_is_and_goes_with_its_slab() {
+        let slab = Slab::new();
+        let first = ptr::from_ref(slab.make(0));
+        for index in 0..1000 {
+            let made = ptr::from_ref(slab.make(index));
+            assert_eq!(slab.get(index).map(ptr::from_ref), Some(made));
+        }
+        assert_eq!(slab.get(0).map(ptr::from_ref), Some(first));
     }
 
     #[test]

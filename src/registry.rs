@@ -1,5 +1,5 @@
 //! What can be found by a number without a lock: the serializers of this process that HSA's handlers
-//! have to find.
+//! have to find, or a debugger.
 //!
 //! One immutable table, replaced as a whole:
 //! - who *looks* pins itself, reads the table, takes a weak handle with it and unpins;
@@ -52,6 +52,7 @@ impl<T: Clone + Send + Sync + 'static> Registry<T> {
     /// The serializer of that number, if it has not been dropped.
     ///
     /// The caller is not pinned here when it gets it: it may use it as it likes.
+    #[cfg(any(feature = "hsa", hsa_serializer_loom, test))]
     pub(crate) fn find(&self, instance: u32) -> Option<T> {
         let guard = self.domain().pin();
         // Acquire: pairs with the exchange that put the table in its place.
@@ -65,6 +66,21 @@ impl<T: Clone + Send + Sync + 'static> Registry<T> {
             .iter()
             .find(|(number, _)| *number == instance)?;
         Some(found.clone())
+    }
+
+    /// All that there are. The pin runs nothing: who asks may be a debugger.
+    #[cfg(all(
+        feature = "debugger",
+        not(any(hsa_serializer_loom, hsa_serializer_shuttle))
+    ))]
+    pub(crate) fn all(&self) -> Vec<T> {
+        let domain = self.domain();
+        let pin = domain.pin_quietly();
+        let table = self.table.load(Ordering::Acquire, pin.guard());
+        // SAFETY: as in `find`.
+        let entries = unsafe { table.as_ref() }.map(|table| &table.entries);
+        let values = entries.into_iter().flatten();
+        values.map(|(_, value)| value.clone()).collect()
     }
 
     pub(crate) fn insert(&self, instance: u32, serializer: T) {

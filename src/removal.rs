@@ -24,6 +24,7 @@
 //! later.
 
 use crate::error::UnknownQueue;
+use crate::event::Event;
 use crate::queue::{QueueCell, QueueId};
 use crate::runtime::{Handler, Runtime};
 use crate::shared::{Aftermath, Shared, Stage};
@@ -65,17 +66,21 @@ impl<R: Runtime> Shared<R> {
                 Err(UnknownQueue(id))
             };
         }
+        self.record(Event::QueueGone(id));
         let mut after = Aftermath::new();
-        let serialized = !cell.seat.ready().is_null();
-        let was = cell.seat.remove();
+        let serialized = !cell.seat().ready().is_null();
+        let was = cell.seat().remove();
+        if was == Phase::Granted {
+            self.tell(|| Event::Released(id));
+        }
         let held = was == Phase::Granted || !stands(Step::ReleaseOnlyIfGranted);
         if held && self.token.release() {
             self.grant(true, &guard, &mut after);
         }
         self.settle(id, cell, &guard, &mut after);
         if serialized {
-            self.store(&guard, cell.seat.ready(), -1);
-            if let Some(block) = cell.seat.take_block() {
+            self.store(&guard, cell.seat().ready(), -1);
+            if let Some(block) = cell.seat().take_block() {
                 self.defer_destroy(block, &guard, &mut after);
             }
             if was != Phase::Waiting {
@@ -102,8 +107,8 @@ impl<R: Runtime> Shared<R> {
         let mut after = Aftermath::new();
         let guard = self.domain.pin();
         // Before it is removed: a call with a guessed id would take them along.
-        let signals = [cell.seat.take_ready(), cell.seat.take_block()];
-        cell.seat.remove();
+        let signals = [cell.seat().take_ready(), cell.seat().take_block()];
+        cell.seat().remove();
         // Deferred: such a call may be looking at them.
         for signal in signals.into_iter().flatten() {
             self.defer_destroy(signal, &guard, &mut after);
@@ -121,7 +126,7 @@ impl<R: Runtime> Shared<R> {
         after: &mut Aftermath,
     ) -> Handler {
         // Taking the signal is what only one call can do: a repeated one finds none.
-        if let Some(ready) = cell.seat.take_ready() {
+        if let Some(ready) = cell.seat().take_ready() {
             self.defer_destroy(ready, guard, after);
             self.handlers.fetch_sub(1, Ordering::Release);
             self.let_go(id.index(), guard, after);

@@ -4,9 +4,12 @@
 //! table (or over an emulation). The serializer calls it from whatever thread calls the
 //! serializer; [each method](Runtime) says from where.
 
+use crate::clock;
+use crate::event::Observer;
 use crate::queue::QueueId;
 use hsa_sys::{hsa_signal_t, hsa_signal_value_t, hsa_status_t};
 use std::fmt;
+use std::time::Duration;
 
 /// What a signal is for, so that the runtime can make the cheapest that will do.
 ///
@@ -62,6 +65,7 @@ impl Handler {
 /// | [`create_signal`](Self::create_signal), [`watch_ready`](Self::watch_ready) | `add_queue`, `enable`, `arm`, `gap`, `cut`, `drain`; never under a pin or a lock |
 /// | [`destroy_signal`](Self::destroy_signal) | wherever the epoch collector runs a deferred callback: any slow path, on any thread, under a pin; without one where what was created was not needed |
 /// | [`is_handler_thread`](Self::is_handler_thread) | `drain`, `finish_shutdown`; never under a pin or a lock |
+/// | [`now`](Self::now), [`observer`](Self::observer) | slow paths, transitions, serialized kernels; under a pin and possibly the transition lock |
 /// | [`report`](Self::report) | after a slow path; never under a lock, and under a pin only where the last handle went with a deferred function |
 ///
 /// A dispatch or completion on the fast path calls nothing. A completion of an unserialized kernel
@@ -117,6 +121,21 @@ pub trait Runtime: Send + Sync + 'static {
     /// only what [`Serializer::ready`](crate::Serializer::ready) is called from counts as one.
     fn is_handler_thread(&self) -> bool {
         false
+    }
+
+    /// The time since any one moment, on a clock that only goes on: for statistics, the flight recorder
+    /// and snapshots. By default the system's monotonic clock.
+    ///
+    /// It is called where queues become ready and are granted, among others: it must be quick, and may be
+    /// called after the end.
+    fn now(&self) -> Duration {
+        clock::now()
+    }
+
+    /// Who is told of [events](crate::Event) as they happen. By default nobody is, and nothing of it is compiled:
+    /// a runtime that observes returns a reference to what it keeps for that.
+    fn observer(&self) -> Option<&dyn Observer> {
+        None
     }
 
     /// Takes note of something that should not have happened. Does nothing by default.

@@ -5,15 +5,16 @@ use crate::domain::Domain;
 use crate::error::{
     AddQueueError, CompleteError, CompleteErrorReason, TransitionError, UnknownQueue,
 };
+use crate::event::Event;
 use crate::handle::Handle;
-use crate::queue::{Counted, Mode, QueueCell, QueueId, SERIALIZED_HOLDS};
+use crate::queue::{Counted, Mode, QueueCell, QueueId, SERIALIZED_HOLDS, Slab, Word};
 use crate::runtime::{Handler, Misuse, Report, Runtime, SignalKind};
 use crate::shared::{Aftermath, Shared, Stage, Start};
 use crate::statistics::Statistics;
 use crate::sync::{Ordering, Step, stands};
 use crate::ticket::Ticket;
 use crate::token::Phase;
-use crate::transition::Transition;
+use crate::transition::{Transition, Wish};
 use crossbeam_epoch::Guard;
 use std::fmt;
 use std::ptr::NonNull;
@@ -31,8 +32,9 @@ use std::sync::{Arc, Weak};
 /// | [`complete`](Self::complete), [`ready`](Self::ready) | asynchronous handlers | never (*) |
 /// | [`queue_destroyed`](Self::queue_destroyed) | any thread | never (*) |
 /// | [`collect`](Self::collect) | any thread | never (*) |
+/// | [`snapshot`](Self::snapshot), [`requests`](Self::requests) | any thread | never |
 /// | [`mode`](Self::mode), [`leave`](Self::leave) | anywhere | never: one atomic step |
-/// | [`enable`](Self::enable), [`disable`](Self::disable), [`add_queue`](Self::add_queue), [`Queue::gap`](crate::Queue::gap), [`cut`](Self::cut), [`begin_shutdown`](Self::begin_shutdown), [`release_all`](Self::release_all), [`statistics`](Self::statistics), [`check_stalls`](crate::StallWatch::check_stalls), [`Cut::withdraw`](crate::Cut::withdraw), [`try_finish_shutdown`](Self::try_finish_shutdown) | any thread, but not within a [`Runtime`] method | the transition lock, for a time that grows with the number of queues |
+/// | [`enable`](Self::enable), [`disable`](Self::disable), [`request`](Self::request) and its end, [`acquire`](Self::acquire), [`release`](Self::release), [`add_queue`](Self::add_queue), [`Queue::gap`](crate::Queue::gap), [`cut`](Self::cut), [`begin_shutdown`](Self::begin_shutdown), [`release_all`](Self::release_all), [`statistics`](Self::statistics), [`check_stalls`](crate::StallWatch::check_stalls), [`Cut::withdraw`](crate::Cut::withdraw), [`try_finish_shutdown`](Self::try_finish_shutdown) | any thread, but not within a [`Runtime`] method, and in an interceptor only if no thread that is inside of one of these can wait for its queue's lock | the transition lock, for a time that grows with the number of queues |
 /// | [`drain`](Self::drain), [`finish_shutdown`](Self::finish_shutdown) | a thread of the host's own | the same, not while they wait |
 ///
 /// (*) Unless it detects misuse and that [opens everything](crate::OnMisuse::Release): then the
@@ -44,7 +46,7 @@ use std::sync::{Arc, Weak};
 /// its version; a [`WeakSerializer`] answers them with Drop. So, before the last handle goes, destroy
 /// the queues and let their `ready` handlers run once more, or have
 /// [`finish_shutdown`](Self::finish_shutdown) see to it. A [`Queue`], a [`Cut`](crate::Cut), a
-/// [`StallWatch`](crate::StallWatch) and a [`BarrierHandle`](crate::BarrierHandle) are handles, too.
+/// [`Request`](crate::Request), a [`StallWatch`](crate::StallWatch) and a [`BarrierHandle`](crate::BarrierHandle) are handles, too.
 ///
 /// What a pinned thread holds back keeps the shared state alive until somebody else uses the same
 /// [`Domain`].
@@ -60,6 +62,7 @@ pub struct Builder {
     domain: Option<Domain>,
     start: Start,
     on_misuse: OnMisuse,
+    agent: Option<u64>,
 }
 
 /// What follows from misuse that was detected.
@@ -89,6 +92,14 @@ impl Builder {
         self
     }
 
+    /// Which agent it is for (the handle of HSA's `hsa_agent_t`): snapshots name it. Nothing else
+    /// depends on it.
+    #[must_use]
+    pub fn agent(mut self, agent: u64) -> Self {
+        self.agent = Some(agent);
+        self
+    }
+
     /// Starts the transition epoch (whose lowest bit is the mode) and every queue's count
     /// elsewhere than at 0, so that a test sees them wrap.
     #[doc(hidden)]
@@ -111,7 +122,7 @@ impl Builder {
     pub(crate) fn shared<R: Runtime>(self, runtime: R) -> Arc<Shared<R>> {
         let domain = self.domain.unwrap_or_else(Domain::process);
         let releases = self.on_misuse == OnMisuse::Release;
-        Shared::new(runtime, domain, self.start, releases)
+        Shared::new(runtime, domain, self.start, releases, self.agent)
     }
 }
 
@@ -124,6 +135,21 @@ pub enum Completion {
     /// Its queue was gone before; nothing was counted and nothing had to be.
     QueueGone,
 }
+
+/// The same, and what else can become of it: what the slow paths return.
+#[derive(Clone, Copy)]
+enum Ended {
+    Counted,
+    QueueGone,
+    Foreign,
+    Ahead,
+}
+
+/// A completion of which more is to be done, or all: what counting it said, if that was done.
+#[doc(hidden)]
+#[derive(Debug)]
+#[must_use = "it may be counted"]
+pub struct BegunCompletion(Option<Counted>);
 
 impl<R: Runtime> Serializer<R> {
     /// A serializer in the process's reclamation domain, disabled.
@@ -140,6 +166,13 @@ impl<R: Runtime> Serializer<R> {
     /// The runtime that it was made with.
     pub fn runtime(&self) -> &R {
         &self.shared.runtime
+    }
+
+    /// Its number in this process: what [`QueueId::serializer`] and
+    /// [`Snapshot::serializer`](crate::Snapshot::serializer) say.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.shared.instance
     }
 
     /// A handle that does not keep the serializer alive: for handlers, and for a runtime that has
@@ -181,7 +214,7 @@ impl<R: Runtime> Serializer<R> {
         };
         let (id, cell) = shared.take_cell().map_err(undo)?;
         // Before the handler is registered, whose first call may come at once.
-        cell.seat.adopt(ready, block);
+        cell.seat().adopt(ready, block);
         if shared.stage() == Stage::Left {
             return Err(AddQueueError::ShutDown);
         }
@@ -216,33 +249,103 @@ impl<R: Runtime> Serializer<R> {
     /// # Errors
     /// The ticket comes back where it is not this serializer's, or where it is of an earlier
     /// dispatch and every dispatch of its queue was completed before; nothing is counted then.
-    #[inline]
+    // Always: a call of its own stores a return address and a result, and the exchange waits for
+    // every store before it. For the same reason what is called returns what fits a register.
+    #[inline(always)]
     pub fn complete(&self, ticket: Ticket) -> Result<Completion, CompleteError> {
-        let id = ticket.queue();
-        let word = ticket.word();
-        let Some(cell) = self.shared.cell(id) else {
-            return self.foreign(ticket);
-        };
-        if word.mode() == Mode::Disabled {
-            let counted = cell.add_completion(id.generation(), word);
-            if counted == Counted::Quiet {
-                ticket.used();
-                return Ok(Completion::Counted);
-            }
-            return self.complete_slow(ticket, cell, counted);
+        self.try_complete(ticket)
+            .inspect_err(|refused| self.note_refused(refused))
+    }
+
+    /// [`complete`](Self::complete) for hosts whose tickets come from where a mistake must not matter, as
+    /// through a C interface: what is refused is an error and nothing else, not
+    /// [misuse](OnMisuse::Release) that lets everything through.
+    ///
+    /// # Errors
+    /// As for `complete`.
+    #[inline(always)]
+    pub fn try_complete(&self, ticket: Ticket) -> Result<Completion, CompleteError> {
+        let (id, word) = (ticket.queue(), ticket.word());
+        match self.begin_completion::<false>(ticket) {
+            Ok(()) => Ok(Completion::Counted),
+            Err(begun) => self.go_on_completing([id.to_raw(), word.0], begun),
         }
-        self.complete_serialized(ticket, cell)
+    }
+
+    /// The fast half of [`try_complete`](Self::try_complete), by itself: for who has nothing to save where it
+    /// does. What it could not end has to be [gone on](Self::go_on_completing) with: it may be counted. If it is
+    /// to be `NEAR`, queues beyond the first 512 are left, and nothing is called.
+    ///
+    /// # Errors
+    /// What is left to do.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn begin_completion<const NEAR: bool>(
+        &self,
+        ticket: Ticket,
+    ) -> Result<(), BegunCompletion> {
+        let (id, word) = (ticket.queue(), ticket.word());
+        // Whatever a callback does; an error gets one that is the same.
+        ticket.used();
+        if NEAR && !Slab::is_near(id.index()) {
+            return Err(BegunCompletion(None));
+        }
+        let Some(cell) = self.shared.cell(id) else {
+            return Err(BegunCompletion(None));
+        };
+        if word.mode() == Mode::Enabled {
+            return Err(BegunCompletion(None));
+        }
+        match cell.add_in_order(id.generation(), word) {
+            Some(Counted::Quiet) => Ok(()),
+            counted => Err(BegunCompletion(counted)),
+        }
+    }
+
+    /// The rest of the completion of that ticket, which was begun.
+    ///
+    /// # Errors
+    /// As [`try_complete`](Self::try_complete).
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn go_on_completing(
+        &self,
+        [queue, word]: [u64; 2],
+        begun: BegunCompletion,
+    ) -> Result<Completion, CompleteError> {
+        let (id, word) = (QueueId::from_raw(queue), Word(word));
+        let reason = match self.end(id, word, begun.0) {
+            Ended::Counted => return Ok(Completion::Counted),
+            Ended::QueueGone => return Ok(Completion::QueueGone),
+            Ended::Foreign => CompleteErrorReason::Foreign,
+            Ended::Ahead => CompleteErrorReason::Ahead,
+        };
+        let ticket = Ticket::new(id, word);
+        Err(CompleteError { ticket, reason })
     }
 
     #[cold]
-    fn foreign(&self, ticket: Ticket) -> Result<Completion, CompleteError> {
-        let misuse = Misuse::ForeignTicket(ticket.queue());
+    fn note_refused(&self, refused: &CompleteError) {
+        let id = refused.ticket.queue();
+        let misuse = match refused.reason {
+            CompleteErrorReason::Foreign => Misuse::ForeignTicket(id),
+            CompleteErrorReason::Ahead | CompleteErrorReason::NeverDispatched => {
+                Misuse::CompletionAhead(id)
+            }
+        };
         self.shared.note(Report::Misuse(misuse));
         self.shared.collect();
-        Err(CompleteError {
-            ticket,
-            reason: CompleteErrorReason::Foreign,
-        })
+    }
+
+    #[inline(always)]
+    fn end(&self, id: QueueId, word: Word, counted: Option<Counted>) -> Ended {
+        let Some(cell) = self.shared.cell(id) else {
+            return Ended::Foreign;
+        };
+        if word.mode() == Mode::Enabled {
+            return self.complete_serialized(id, word, cell);
+        }
+        self.complete_slow(id, word, cell, counted)
     }
 
     /// Checks a ticket that came back from [`Ticket::from_raw`] against the dispatches of its
@@ -263,62 +366,47 @@ impl<R: Runtime> Serializer<R> {
         Err(CompleteError { ticket, reason })
     }
 
-    /// A completion that makes something due, or that could not be counted.
+    /// A completion out of order, one that makes something due, or one that can't be counted: what
+    /// counting it said, if that was done.
     #[inline(never)]
     fn complete_slow(
         &self,
-        ticket: Ticket,
+        id: QueueId,
+        word: Word,
         cell: &QueueCell,
-        counted: Counted,
-    ) -> Result<Completion, CompleteError> {
+        counted: Option<Counted>,
+    ) -> Ended {
         let shared = &self.shared;
-        let id = ticket.queue();
-        match counted {
-            Counted::Quiet => {}
+        let count = || cell.add_completion(id.generation(), word);
+        match counted.unwrap_or_else(count) {
+            Counted::Quiet => Ended::Counted,
             Counted::Due => {
-                // Whatever a callback does, this ticket is used.
-                ticket.used();
                 let mut after = Aftermath::new();
                 let guard = shared.domain.pin();
                 shared.settle(id, cell, &guard, &mut after);
                 after.finish(guard, shared);
-                return Ok(Completion::Counted);
+                Ended::Counted
             }
-            Counted::Gone => {
-                ticket.used();
-                return Ok(Completion::QueueGone);
-            }
-            Counted::Ahead => {
-                shared.note(Report::Misuse(Misuse::CompletionAhead(id)));
-                shared.collect();
-                return Err(CompleteError {
-                    ticket,
-                    reason: CompleteErrorReason::Ahead,
-                });
-            }
+            Counted::Gone => Ended::QueueGone,
+            Counted::Ahead => Ended::Ahead,
         }
-        ticket.used();
-        Ok(Completion::Counted)
     }
 
     /// A completion of a serialized kernel: it also gives the token back.
     #[inline(never)]
-    fn complete_serialized(
-        &self,
-        ticket: Ticket,
-        cell: &QueueCell,
-    ) -> Result<Completion, CompleteError> {
-        let id = ticket.queue();
+    fn complete_serialized(&self, id: QueueId, word: Word, cell: &QueueCell) -> Ended {
         let shared = &self.shared;
         // Pinned before the cell's generation is checked: its signals live until we unpin.
         let guard = shared.domain.pin();
-        let counted = cell.add_completion(id.generation(), ticket.word());
+        let counted = cell
+            .add_in_order(id.generation(), word)
+            .unwrap_or_else(|| cell.add_completion(id.generation(), word));
         let mut after = Aftermath::new();
         let seated =
-            matches!(counted, Counted::Quiet | Counted::Due) && !cell.seat.ready().is_null();
+            matches!(counted, Counted::Quiet | Counted::Due) && !cell.seat().ready().is_null();
         // Once everything is let through nobody waits for the token any more.
         if seated && shared.stage() < Stage::Released {
-            let seat = &cell.seat;
+            let seat = &cell.seat();
             match seat.phase() {
                 Phase::Granted | Phase::Overrun => {
                     shared.store(&guard, seat.block(), 1);
@@ -335,6 +423,9 @@ impl<R: Runtime> Serializer<R> {
                         shared.compare_exchange(&guard, seat.ready(), 1, 0);
                         let overrun =
                             finished == Ok(Phase::Overrun) && stands(Step::OverrunReleasesNothing);
+                        if !overrun {
+                            shared.tell(|| Event::Released(id));
+                        }
                         if !overrun && shared.token.release() {
                             shared.grant(true, &guard, &mut after);
                         }
@@ -347,7 +438,10 @@ impl<R: Runtime> Serializer<R> {
             }
         }
         after.finish(guard, shared);
-        self.complete_slow(ticket, cell, counted)
+        if counted == Counted::Quiet {
+            return Ended::Counted;
+        }
+        self.complete_slow(id, word, cell, Some(counted))
     }
 
     /// A queue's `ready` signal fired: what the handler that [`Runtime::watch_ready`] registered
@@ -380,7 +474,7 @@ impl<R: Runtime> Serializer<R> {
         after: &mut Aftermath,
     ) -> Handler {
         let shared = &self.shared;
-        let seat = &cell.seat;
+        let seat = &cell.seat();
         match seat.phase() {
             Phase::Removed => return shared.handler_goes(queue, cell, guard, after),
             Phase::Vacant => return Handler::Drop,
@@ -403,22 +497,51 @@ impl<R: Runtime> Serializer<R> {
                 _ => Handler::Keep,
             };
         }
+        shared.tell(|| Event::Ready(queue));
+        if let Some(at_once) = shared.grant_at_once(queue, cell, guard, after) {
+            return match at_once {
+                Ok(()) => Handler::Keep,
+                Err(phase) => self.not_idle(queue, cell, phase, guard, after),
+            };
+        }
         match seat.wait() {
             Ok(()) => {
+                // Before it is among the ready ones: who grants reads it.
+                seat.since.set(shared.now());
                 if shared.token.arrive(queue.index(), &shared.slab) {
                     shared.grant(false, guard, after);
                 }
                 Handler::Keep
             }
-            Err(Phase::Removed) => shared.handler_goes(queue, cell, guard, after),
-            Err(_) => {
-                shared.note(Report::Misuse(Misuse::ReadyNotIdle(queue)));
+            Err(phase) => self.not_idle(queue, cell, phase, guard, after),
+        }
+    }
+
+    /// What a handler says that took a -1 of a queue that is not idle.
+    #[cold]
+    fn not_idle(
+        &self,
+        queue: QueueId,
+        cell: &QueueCell,
+        phase: Phase,
+        guard: &Guard,
+        after: &mut Aftermath,
+    ) -> Handler {
+        match phase {
+            Phase::Removed => self.shared.handler_goes(queue, cell, guard, after),
+            // A repeated call, and the one that went took everybody along meanwhile.
+            Phase::Vacant => Handler::Drop,
+            _ => {
+                self.shared
+                    .note(Report::Misuse(Misuse::ReadyNotIdle(queue)));
                 Handler::Keep
             }
         }
     }
 
     /// Serializes from now on: every dispatch begun after this returns runs alone.
+    ///
+    /// It is the host's own switch, beside [requests](Self::request): one bit, the last word counts.
     ///
     /// It does not wait. Kernels of the new mode wait, on the GPU, for those that were in flight.
     /// It also reserves the signal for [`disable`](Self::disable), which therefore can't fail for
@@ -428,7 +551,7 @@ impl<R: Runtime> Serializer<R> {
     /// Where no signal could be had, or the serializer is shutting down. The state is then as it
     /// was.
     pub fn enable(&self) -> Result<Transition, TransitionError> {
-        self.shared.change_to(Mode::Enabled)
+        self.shared.turn(Wish::Switch(true))
     }
 
     /// Lets kernels run as the application wrote them, from now on.
@@ -436,10 +559,13 @@ impl<R: Runtime> Serializer<R> {
     /// It does not wait. Serialized kernels that were dispatched before go on being granted, one
     /// at a time; kernels of the new mode wait for them on the GPU.
     ///
+    /// Where somebody [requests](Self::request) it, kernels go on being serialized until the last request
+    /// has ended: [`Kept`](Transition::Kept).
+    ///
     /// # Errors
     /// Where the serializer is shutting down. The state is then as it was.
     pub fn disable(&self) -> Result<Transition, TransitionError> {
-        self.shared.change_to(Mode::Disabled)
+        self.shared.turn(Wish::Switch(false))
     }
 
     /// The mode in which a dispatch begun now would run; after the end, the last one.
@@ -478,16 +604,7 @@ impl<R: Runtime> Serializer<R> {
     /// What it has done so far. Takes the transition lock for a moment.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        let shared = &self.shared;
-        let (dispatches, completions, queues) = shared.totals();
-        Statistics {
-            dispatches,
-            completions,
-            queues,
-            contenders: u64::from(shared.token.contenders()),
-            reclaim_pending: shared.domain.pending() as u64,
-            ..shared.counters.read()
-        }
+        self.shared.statistics_of(self.shared.totals())
     }
 }
 

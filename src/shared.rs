@@ -8,8 +8,10 @@
 use crate::barrier::{Barrier, Ended, Tagged};
 use crate::domain::Domain;
 use crate::error::SignalError;
+use crate::event::Event;
 use crate::fork;
 use crate::handler_thread::Inside;
+use crate::insight::{Insight, Waited};
 use crate::list::List;
 use crate::pending::{NEVER, Verdict};
 use crate::queue::{QueueCell, QueueId, Slab, Word};
@@ -19,7 +21,7 @@ use crate::sync::{
     ArrayQueue, AtomicU32, AtomicU64, AtomicUsize, LockGuard, Mutex, Ordering, SegQueue, Step,
     between_store_and_load, lock, stands, try_lock,
 };
-use crate::token::{Grant, Token};
+use crate::token::{Grant, Phase, Token};
 use crate::transition::Transitions;
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
@@ -89,11 +91,19 @@ pub(crate) struct Shared<R: Runtime> {
     reports: ArrayQueue<Report>,
     reports_dropped: AtomicU64,
     pub(crate) counters: CachePadded<Counters>,
+    pub(crate) insight: Insight,
 }
 
 impl<R: Runtime> Shared<R> {
-    pub(crate) fn new(runtime: R, domain: Domain, start: Start, opens: bool) -> Arc<Self> {
-        Arc::new(Self {
+    pub(crate) fn new(
+        runtime: R,
+        domain: Domain,
+        start: Start,
+        opens: bool,
+        agent: Option<u64>,
+    ) -> Arc<Self> {
+        let now = runtime.now();
+        let shared = Arc::new(Self {
             runtime,
             domain,
             instance: next_instance(),
@@ -118,7 +128,14 @@ impl<R: Runtime> Shared<R> {
             reports: ArrayQueue::new(REPORTS),
             reports_dropped: AtomicU64::new(0),
             counters: CachePadded::new(Counters::new()),
-        })
+            insight: Insight::new(agent, now),
+        });
+        #[cfg(all(
+            feature = "debugger",
+            not(any(hsa_serializer_loom, hsa_serializer_shuttle))
+        ))]
+        crate::debugger::born(&shared);
+        shared
     }
 
     /// The cell that a queue's id names, whoever owns it now. `None` for another serializer's id.
@@ -175,6 +192,11 @@ impl<R: Runtime> Shared<R> {
         if misuse || full {
             self.misused.store(1, Ordering::Relaxed);
         }
+    }
+
+    /// Whether somebody has the transition lock.
+    pub(crate) fn in_transition(&self) -> bool {
+        try_lock(&self.transitions).is_none()
     }
 
     /// The transition lock. `None` where everything was left and somebody has it: in the child of a
@@ -394,6 +416,10 @@ impl<R: Runtime> Shared<R> {
                     // SAFETY: as above.
                     let barrier = unsafe { node.as_ref() };
                     let was_cleared = barrier.life().is_cleared();
+                    self.tell(|| Event::Drained {
+                        epoch: barrier.epoch,
+                        queue: id,
+                    });
                     if barrier.untag() {
                         if was_cleared && !progress.is_dead() {
                             self.counters.retired_after_drain.add(1);
@@ -427,6 +453,7 @@ impl<R: Runtime> Shared<R> {
         let barrier = unsafe { node.as_ref() };
         if barrier.open(&mut after.ended) {
             self.counters.cleared.add(1);
+            self.ended(barrier, |epoch| Event::Cleared { epoch });
             // The barrier may be closed and retired by somebody else from here on; its signal
             // lives until we unpin.
             self.store(guard, barrier.signal, 0);
@@ -466,6 +493,11 @@ impl<R: Runtime> Shared<R> {
             Tagged::Added => {
                 self.counters.tags.add(1);
                 let due = cell.widen(word.id()) + 1;
+                self.tell(|| Event::Tagged {
+                    epoch: entered.epoch,
+                    queue: id,
+                    dispatch: (due - 1).wrapping_sub(self.start.count),
+                });
                 // SAFETY: the caller is the queue's dispatching half, the only pusher of tags; the
                 // tag keeps the barrier from being retired before its entry is taken.
                 unsafe { cell.tags.push(due, barrier) };
@@ -489,6 +521,9 @@ impl<R: Runtime> Shared<R> {
         unsafe { self.barriers.remove(node) };
         self.counters.barriers_live.sub(1);
         self.counters.retired.add(1);
+        // SAFETY: valid while the caller is pinned.
+        let epoch = unsafe { node.as_ref() }.epoch;
+        self.record(Event::Retired { epoch });
         let retired = Retired(node);
         if stands(Step::DeferReclaim) {
             self.defer(guard, after, move |shared| shared.reclaim(retired));
@@ -517,22 +552,52 @@ impl<R: Runtime> Shared<R> {
         barrier.witness.reclaim();
         self.destroy_signal(barrier.signal);
         self.counters.reclaimed.add(1);
+        self.tell(|| Event::Reclaimed {
+            epoch: barrier.epoch,
+            signal: barrier.signal,
+        });
+    }
+
+    /// Grants the token to a queue that is ready, if nobody has it or waits for it. `None` where
+    /// somebody does; the phase that it is in where it is not idle.
+    pub(crate) fn grant_at_once(
+        self: &Arc<Self>,
+        queue: QueueId,
+        cell: &QueueCell,
+        guard: &Guard,
+        after: &mut Aftermath,
+    ) -> Option<Result<(), Phase>> {
+        if !self.token.take() {
+            return None;
+        }
+        let place = self.counts_grant(false);
+        let granted = self.token.grant_at_once(cell.seat());
+        if granted.is_ok() {
+            self.grants_to(queue, cell, Waited::Not, place, guard);
+        } else {
+            self.takes_grant_back(false, place);
+            if self.token.release() {
+                self.grant(true, guard, after);
+            }
+        }
+        Some(granted)
     }
 
     /// Grants the token to the first ready queue that is still there. For who was told to grant.
     pub(crate) fn grant(self: &Arc<Self>, contended: bool, guard: &Guard, after: &mut Aftermath) {
         loop {
+            let place = self.counts_grant(contended);
             match self.token.grant(&self.slab) {
-                Grant::To(index) => {
+                Grant::To { index, generation } => {
                     if let Some(cell) = self.slab.get(index) {
-                        // The queue may be removed from here on; its signals live until we unpin.
-                        self.store(guard, cell.seat.block(), 0);
+                        let queue = QueueId::new(self.instance, generation as u32, index);
+                        self.grants_to(queue, cell, Waited::InLine, place, guard);
                     }
-                    self.counters.grants.add(1);
-                    self.counters.grants_contended.add(u64::from(contended));
                     return;
                 }
-                Grant::Gone { index, go_on } => {
+                Grant::Gone(index) => {
+                    self.takes_grant_back(contended, place);
+                    let go_on = self.token.release();
                     self.let_go(index, guard, after);
                     if !go_on {
                         return;
@@ -560,7 +625,9 @@ impl<R: Runtime> Shared<R> {
         guard: &Guard,
         after: &mut Aftermath,
     ) {
-        cell.seat.vacate();
+        if stands(Step::VacantBeforeNext) {
+            cell.seat().vacate();
+        }
         if cell.leave_generation() {
             let free = move |shared: &Arc<Self>| {
                 // As for reports: nobody adds a queue any more.
@@ -577,11 +644,17 @@ impl<R: Runtime> Shared<R> {
     }
 
     /// Tells the host what was noted. After the end nobody is told anything.
+    #[inline]
     pub(crate) fn deliver_reports(&self) {
-        let dropped = || self.reports_dropped.load(Ordering::Relaxed);
-        if self.reports.is_empty() && (dropped() == 0 || !stands(Step::DroppedIsRead)) {
-            return;
+        let dropped = || self.reports_dropped.load(Ordering::Relaxed) != 0;
+        if !self.reports.is_empty() || dropped() && stands(Step::DroppedIsRead) {
+            self.deliver();
         }
+    }
+
+    #[cold]
+    fn deliver(&self) {
+        let dropped = || self.reports_dropped.load(Ordering::Relaxed);
         let visit = self.enter();
         if !self.reaches(&visit) {
             return;
@@ -631,6 +704,11 @@ impl<R: Runtime> Drop for Shared<R> {
     /// Nobody else is left, deferred functions included. Every signal that was created and not
     /// destroyed goes now; a barrier that still has tags is reported, and goes all the same.
     fn drop(&mut self) {
+        #[cfg(all(
+            feature = "debugger",
+            not(any(hsa_serializer_loom, hsa_serializer_shuttle))
+        ))]
+        crate::debugger::gone(self.instance);
         let guard = self.domain.pin();
         while let Some(node) = self.barriers.find(|_| true) {
             // SAFETY: `&mut self`: nobody else removes; pinned. The list's reference is ours now.
@@ -658,7 +736,7 @@ impl<R: Runtime> Drop for Shared<R> {
         let escape = self.take_escape();
         for signal in reserve.into_iter().chain(escape).chain(
             (0..made).filter_map(|i| self.slab.get(i)).flat_map(|cell| {
-                let seat = &cell.seat;
+                let seat = &cell.seat();
                 [seat.take_ready(), seat.take_block()].into_iter().flatten()
             }),
         ) {

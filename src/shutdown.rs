@@ -40,6 +40,7 @@
 //! outlives the packets: it is destroyed when the serializer finishes, or with its last handle.
 
 use crate::drain::Waiting;
+use crate::event::Event;
 use crate::queue::QueueId;
 use crate::runtime::{Report, Runtime};
 use crate::serializer::Serializer;
@@ -195,6 +196,8 @@ impl<R: Runtime> Shared<R> {
         self.close();
         let mut after = Aftermath::new();
         let guard = self.domain.pin();
+        // Pinned: a shutdown that finishes meanwhile waits for the observer's call.
+        self.record(Event::LetThrough);
         // Before the escape opens: a kernel that completes behind a barrier that is armed would be
         // taken for misreported.
         if stands(Step::ForceBeforeEscape) {
@@ -215,10 +218,15 @@ impl<R: Runtime> Shared<R> {
 
     /// Lets everything through where misuse was detected. At the end of a slow path: the caller holds
     /// no lock and is not pinned.
+    #[inline]
     pub(crate) fn act_on_misuse(&self) {
-        if !self.opens || self.misused.load(Ordering::Relaxed) == 0 {
-            return;
+        if self.opens && self.misused.load(Ordering::Relaxed) != 0 {
+            self.open_because_of_misuse();
         }
+    }
+
+    #[cold]
+    fn open_because_of_misuse(&self) {
         // Once, whoever comes first; and before it is let through, whose end comes here again.
         if self.misused.swap(0, Ordering::Relaxed) == 0 || self.stage() >= Stage::Released {
             return;
@@ -230,7 +238,7 @@ impl<R: Runtime> Shared<R> {
     }
 
     /// The living queues, with the dispatches that have not completed.
-    fn in_flight(&self) -> Vec<(QueueId, u64)> {
+    pub(crate) fn in_flight(&self) -> Vec<(QueueId, u64)> {
         let Some(mut t) = self.lock() else {
             return Vec::new();
         };
@@ -259,10 +267,12 @@ impl<R: Runtime> Shared<R> {
             }
         }
         self.collect();
+        // First: barriers that come and go in between are not among those that are left.
+        let reclaimed = self.counters.reclaimed.get();
         let remaining = Remaining {
             queues: self.in_flight(),
             handlers: self.handlers.load(Ordering::Acquire),
-            barriers: self.counters.barriers.get() - self.counters.reclaimed.get(),
+            barriers: self.counters.barriers.get().saturating_sub(reclaimed),
             deferred: self.deferred(),
             calls: if stands(Step::CallsFirst) {
                 first

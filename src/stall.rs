@@ -35,6 +35,7 @@
 //! have run side by side that should not have. Nothing else is lost: counts stay what they were, so
 //! the next transition counts exactly who is in flight then, overtaken kernels among them.
 
+use crate::event::Event;
 use crate::handle::Handle;
 use crate::look::{Look, QueueLook};
 use crate::queue::QueueId;
@@ -257,7 +258,7 @@ fn target(queue: &QueueLook, epoch: u32) -> Option<u64> {
     marks.copied().find(|m| m.1 == epoch).map(|(due, _)| due)
 }
 
-fn activity(look: &Look, queue: &QueueLook) -> QueueActivity {
+pub(crate) fn activity(look: &Look, queue: &QueueLook) -> QueueActivity {
     match queue.phase {
         Phase::Waiting => return QueueActivity::WaitsForToken,
         Phase::Granted => return QueueActivity::HoldsToken,
@@ -275,31 +276,37 @@ fn activity(look: &Look, queue: &QueueLook) -> QueueActivity {
     })
 }
 
+/// Whom the barrier of that epoch waits for.
+pub(crate) fn waited_for(look: &Look, epoch: u32) -> Vec<QueueWait> {
+    let waits = look.queues.iter().filter_map(|queue| {
+        Some(QueueWait {
+            queue: queue.id,
+            completed: queue.completed,
+            until: target(queue, epoch)?,
+            activity: activity(look, queue),
+        })
+    });
+    waits.collect()
+}
+
+/// Queues that carry the packet of that epoch's barrier, and the number of the dispatch behind it.
+pub(crate) fn held_back(look: &Look, epoch: u32) -> Vec<(QueueId, u64)> {
+    let carries = |queue: &QueueLook| {
+        let tags = queue.tags.iter();
+        tags.copied().find(|tag| tag.1 == epoch).map(|(due, _)| due)
+    };
+    let held = look.queues.iter();
+    held.filter_map(|queue| Some((queue.id, carries(queue)? - 1)))
+        .collect()
+}
+
 fn describe(look: &Look, key: Key) -> Option<Stalled> {
     match key {
-        Key::Barrier(epoch) => {
-            let waits_for = look.queues.iter().filter_map(|queue| {
-                Some(QueueWait {
-                    queue: queue.id,
-                    completed: queue.completed,
-                    until: target(queue, epoch)?,
-                    activity: activity(look, queue),
-                })
-            });
-            let carries = |queue: &QueueLook| {
-                let tags = queue.tags.iter();
-                tags.copied().find(|tag| tag.1 == epoch).map(|(due, _)| due)
-            };
-            let holds_back = look
-                .queues
-                .iter()
-                .filter_map(|queue| Some((queue.id, carries(queue)? - 1)));
-            Some(Stalled::Barrier {
-                epoch,
-                waits_for: waits_for.collect(),
-                holds_back: holds_back.collect(),
-            })
-        }
+        Key::Barrier(epoch) => Some(Stalled::Barrier {
+            epoch,
+            waits_for: waited_for(look, epoch),
+            holds_back: held_back(look, epoch),
+        }),
         Key::Grant(id, _) => {
             let queue = look.queues.iter().find(|queue| queue.id == id)?;
             let waiting = look.queues.iter().filter(|q| q.phase == Phase::Waiting);
@@ -336,10 +343,11 @@ impl<R: Runtime> Shared<R> {
         let Some(cell) = self.cell(id) else {
             return false;
         };
-        if cell.progress().generation() != id.generation() || !cell.seat.overtake(grant) {
+        if cell.progress().generation() != id.generation() || !cell.seat().overtake(grant) {
             return false;
         }
         self.counters.overtaken.add(1);
+        self.record(Event::Overtaken(id));
         if self.token.release() {
             self.grant(true, guard, after);
         }
@@ -388,6 +396,7 @@ impl<R: Runtime> Shared<R> {
             was_last = barrier.force(&mut after.ended);
             if was_last {
                 forced += 1;
+                self.ended(barrier, |epoch| Event::Forced { epoch });
                 self.store(guard, barrier.signal, 0);
             }
         }
@@ -441,17 +450,21 @@ impl fmt::Display for Stall {
                 dispatch,
                 waiting,
             } => {
-                write!(f, "{queue} holds the token with dispatch {dispatch}")?;
+                write!(
+                    f,
+                    "{queue} holds the token with dispatch {dispatch} (it is its turn to run), which has not ended"
+                )?;
                 for queue in waiting {
                     write!(f, "\n  and {queue} waits for it")?;
                 }
             }
         }
-        write!(f, "\n  for {:?} now", self.lasted)?;
-        if self.released {
-            f.write_str(": released, kernels may run side by side")?;
-        }
-        Ok(())
+        let done = if self.released {
+            "released, kernels may run side by side"
+        } else {
+            "not released"
+        };
+        write!(f, "\n  for {:.1?} now: {done}", self.lasted)
     }
 }
 

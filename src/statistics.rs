@@ -38,6 +38,10 @@ macro_rules! counters {
             pub completions: u64,
             /// Queues that are alive.
             pub queues: u64,
+            /// Grants of the token.
+            pub grants: u64,
+            /// Those of them that had to wait for another queue to release it.
+            pub grants_contended: u64,
             /// Queues that are ready or granted now, and those that were removed while ready and
             /// that no granter has come to yet.
             pub contenders: u64,
@@ -75,10 +79,18 @@ counters! {
     retired_after_drain,
     /// Barriers whose signal was destroyed.
     reclaimed,
-    /// Grants of the token.
-    grants,
-    /// Those of them that had to wait for another queue to release it.
-    grants_contended,
+    /// Nanoseconds in which kernels were serialized: the mode was enabled.
+    serialized,
+    /// Nanoseconds for which barriers were armed, those of all barriers that have ended added up. In that
+    /// time kernels of the new mode had to wait for those of the old one.
+    barriers_armed,
+    /// The most nanoseconds for which one of them was armed.
+    barriers_armed_most,
+    /// Nanoseconds for which queues waited for the token, from having got to a kernel to its grant; those
+    /// of all grants added up. Of this much the GPU's queues stood still because kernels ran one by one.
+    token_waited,
+    /// The most nanoseconds for which one of them waited.
+    token_waited_most,
     /// Queues that were added.
     queues_added,
     /// Queues that are gone.
@@ -96,12 +108,25 @@ counters! {
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
+    #[inline]
     pub(crate) fn add(&self, n: u64) -> u64 {
         self.0.fetch_add(n, Ordering::Relaxed) + n
+    }
+
+    /// The same where nobody else adds meanwhile: the caller's protocol says so. A load and a store.
+    #[inline]
+    pub(crate) fn add_alone(&self, n: u64) {
+        self.0.store(self.get() + n, Ordering::Relaxed);
+    }
+
+    /// Takes away what [`add_alone`](Self::add_alone) has added.
+    #[inline]
+    pub(crate) fn sub_alone(&self, n: u64) {
+        self.0.store(self.get() - n, Ordering::Relaxed);
     }
 
     pub(crate) fn sub(&self, n: u64) {
@@ -112,6 +137,7 @@ impl Counter {
         self.0.fetch_max(n, Ordering::Relaxed);
     }
 
+    #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -237,6 +237,10 @@ pub enum Step {
     PushBeforeStamp,
     /// A ready queue is pushed before it is counted.
     PushBeforeAdd,
+    /// A ready queue takes a free token by compare-exchange.
+    TakeByExchange,
+    /// A transition passes a queue over only if all that it dispatched has completed.
+    IdleIfReached,
     /// A completing queue gives up `Granted` before `ready` is stored.
     IdleBeforeReady,
     /// A removed queue releases the token only if it held it.
@@ -249,6 +253,12 @@ pub enum Step {
     DueTakenFirst,
     /// A completion must be of the queue's present generation.
     GenerationCheck,
+    /// A completion that may have been overtaken acquires the completions that it sees.
+    OvertakenAcquires,
+    /// The generation of the queue that is granted is read before the grant.
+    GenerationFirst,
+    /// The seat of a queue that is gone is vacant before anybody sees its place's next generation.
+    VacantBeforeNext,
     /// A dispatch takes its number and its epoch in one step.
     OneWord,
     /// Of several `ready` callbacks one takes the -1, by compare-exchange.
@@ -320,21 +330,47 @@ pub enum Step {
     CollectOnce,
     /// Of several who make the escape signal one sets it, by compare-exchange.
     EscapeByExchange,
+    /// Whether anybody requests it is read under the transition lock.
+    CountUnderLock,
+    /// Who makes an agent looks after he has published it whether all are requested.
+    LookAfterPublish,
+    /// Who requests all says so before he looks which agents there are.
+    CountBeforeWalk,
+    /// An agent is published by compare-exchange against the list that was searched for it.
+    AgentByExchange,
+    /// A slot of the recorder is claimed before it is written.
+    RecordClaimed,
+    /// Of several who claim a slot of the recorder one does, by compare-exchange.
+    ClaimByExchange,
+    /// Who reads a slot of the recorder reads its stamp again afterwards.
+    StampReadAgain,
+    /// Who is alone in claiming claims no slot that is still being written.
+    AloneIfFree,
     /// A table of the registry is replaced by compare-exchange.
     #[cfg_attr(
-        not(any(feature = "hsa", hsa_serializer_loom, hsa_serializer_shuttle)),
+        not(any(
+            feature = "hsa",
+            feature = "debugger",
+            hsa_serializer_loom,
+            hsa_serializer_shuttle
+        )),
         expect(
             dead_code,
-            reason = "the registry is compiled with the feature `hsa` alone"
+            reason = "the registry is compiled with the features `hsa` and `debugger` alone"
         )
     )]
     TableByExchange,
     /// A replaced table is reclaimed by a deferred callback, not at once.
     #[cfg_attr(
-        not(any(feature = "hsa", hsa_serializer_loom, hsa_serializer_shuttle)),
+        not(any(
+            feature = "hsa",
+            feature = "debugger",
+            hsa_serializer_loom,
+            hsa_serializer_shuttle
+        )),
         expect(
             dead_code,
-            reason = "the registry is compiled with the feature `hsa` alone"
+            reason = "the registry is compiled with the features `hsa` and `debugger` alone"
         )
     )]
     DeferTable,

@@ -11,7 +11,7 @@
 //! # A queue's states
 //! | phase | ready | block | next |
 //! |---|---|---|---|
-//! | Idle | 0, then -1 when packet 2 has executed | 1 | `ready` fires: Waiting |
+//! | Idle | 0, then -1 when packet 2 has executed | 1 | `ready` fires: Waiting, or Granted at once |
 //! | Waiting | 1 | 1 | popped by a granter: Granted |
 //! | Granted | 1 | 0, then -1 when packet 3 has executed | its kernel completes: Idle; it is overtaken: Overrun |
 //! | Overrun | 1 | 0 or -1 | its kernel completes: Idle, and the token is not its to release |
@@ -30,19 +30,29 @@
 //! zero grants. So there is one granter at a time, and when it pops, the pushes that were counted
 //! are complete: pop never finds nothing.
 //!
+//! Where the counter is zero, nobody is ready or granted: a ready queue that sees nobody in line makes it
+//! one by compare-exchange and is its own granter, without having been pushed. Its seat goes from Idle to Granted; where it was removed just now, it releases.
+//!
 //! # The ready queues
 //! A stack onto which anybody pushes by compare-exchange, and a list that belongs to the granter.
 //! When the list is empty the granter takes the whole stack and turns it over. So grants are first
-//! come, first served; both ends are lock-free without reservation (nobody ever waits for a pusher
-//! that was interrupted, which the array and segment queues of crossbeam do); and since a queue
+//! come, first served; both ends are lock-free without reservation (no thread ever waits for a pusher
+//! that was interrupted, as those of crossbeam's array and segment queues do); and since a queue
 //! waits at most once, the links are in the seats and nothing is allocated. There is no ABA: only
 //! the granter takes from the stack, and it takes all of it.
+//!
+//! A handler that is interrupted between its push and its count can leave one queue in line behind a free
+//! token: its own was granted before it counted, by a later one, which counts for it. Then the next queue
+//! that is ready, or that handler, grants. So what waits for an interrupted thread is a queue, until
+//! another one is ready.
 //!
 //! # Orderings
 //! Pushing releases and taking acquires the seat's link. The counter's read-modify-writes are
 //! AcqRel and hand the granter's list on from one granter to the next.
 
+use crate::insight::Since;
 use crate::queue::Slab;
+use crate::statistics::Counter;
 use crate::sync::{AtomicState, AtomicU32, AtomicU64, Ordering, Step, stands};
 use hsa_sys::hsa_signal_t;
 
@@ -76,6 +86,7 @@ impl State {
         }
     }
 
+    #[inline]
     pub(crate) fn phase(self) -> Phase {
         match self.phase {
             0 => Phase::Idle,
@@ -88,6 +99,7 @@ impl State {
     }
 
     /// The number of its last grant.
+    #[inline]
     pub(crate) fn grant(self) -> u32 {
         self.grant
     }
@@ -107,6 +119,8 @@ pub(crate) struct Seat {
     taken: AtomicU32,
     ready: AtomicU64,
     block: AtomicU64,
+    /// Since when it is ready, or granted.
+    pub(crate) since: Since,
 }
 
 const READY: u32 = 1;
@@ -120,6 +134,7 @@ impl Seat {
             taken: AtomicU32::new(READY | BLOCK),
             ready: AtomicU64::new(0),
             block: AtomicU64::new(0),
+            since: Since::new(),
         }
     }
 
@@ -141,12 +156,14 @@ impl Seat {
             .swap(State::new(0, Phase::Vacant), Ordering::AcqRel);
     }
 
+    #[inline]
     pub(crate) fn ready(&self) -> hsa_signal_t {
         hsa_signal_t {
             handle: self.ready.load(Ordering::Relaxed),
         }
     }
 
+    #[inline]
     pub(crate) fn block(&self) -> hsa_signal_t {
         hsa_signal_t {
             handle: self.block.load(Ordering::Relaxed),
@@ -163,39 +180,44 @@ impl Seat {
         self.take(BLOCK, self.block())
     }
 
+    #[inline]
     fn take(&self, which: u32, signal: hsa_signal_t) -> Option<hsa_signal_t> {
         // AcqRel: decides who destroys it, and nothing else is ordered by it.
         let before = self.taken.fetch_or(which, Ordering::AcqRel);
         (before & which == 0 && !signal.is_null()).then_some(signal)
     }
 
+    #[inline]
     pub(crate) fn phase(&self) -> Phase {
         self.state().phase()
     }
 
+    #[inline]
     pub(crate) fn state(&self) -> State {
         self.state.load(Ordering::Acquire)
     }
 
     /// Idle to Waiting. On failure the phase that it is in.
+    #[inline]
     pub(crate) fn wait(&self) -> Result<(), Phase> {
+        self.leave_idle(|seen| State::new(seen.grant, Phase::Waiting))
+    }
+
+    #[inline]
+    fn leave_idle(&self, to: impl FnOnce(State) -> State) -> Result<(), Phase> {
         let seen = self.state.load(Ordering::Acquire);
         if seen.phase() != Phase::Idle {
             return Err(seen.phase());
         }
         // AcqRel: the granter sees what the handler did before.
         self.state
-            .compare_exchange(
-                seen,
-                State::new(seen.grant, Phase::Waiting),
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            )
+            .compare_exchange(seen, to(seen), Ordering::AcqRel, Ordering::Acquire)
             .map(|_| ())
             .map_err(State::phase)
     }
 
     /// Waiting to Granted, as the grant of that number. False if the queue was removed.
+    #[inline]
     fn grant(&self, number: u32) -> bool {
         let seen = self.state.load(Ordering::Acquire);
         seen.phase() == Phase::Waiting
@@ -211,6 +233,7 @@ impl Seat {
     }
 
     /// Granted, or Overrun, to Idle: which of the two it was. On failure the phase that it is in.
+    #[inline]
     pub(crate) fn finish(&self) -> Result<Phase, Phase> {
         let mut seen = self.state.load(Ordering::Acquire);
         loop {
@@ -260,10 +283,14 @@ impl Seat {
 #[derive(Debug)]
 pub(crate) enum Grant {
     /// It granted the queue of this index, whose `block` has now to be set to 0.
-    To(u32),
+    To {
+        index: u32,
+        /// The generation of the queue that was granted; it may be gone by now.
+        generation: u64,
+    },
     /// The queue of this index had been removed: its cell is out of the ready queues now. The
-    /// granter has to go on if told so.
-    Gone { index: u32, go_on: bool },
+    /// granter releases the token on its behalf.
+    Gone(u32),
 }
 
 /// The token of one agent.
@@ -277,6 +304,10 @@ pub(crate) struct Token {
     front: AtomicU32,
     /// Grants so far. Only the granter uses it.
     grants: AtomicU32,
+    /// What statistics say of grants; here because a granter has this line already. Only the granter
+    /// writes them.
+    pub(crate) granted: Counter,
+    pub(crate) contended: Counter,
 }
 
 impl Token {
@@ -286,11 +317,52 @@ impl Token {
             stack: AtomicU32::new(NOBODY),
             front: AtomicU32::new(NOBODY),
             grants: AtomicU32::new(0),
+            granted: Counter::new(),
+            contended: Counter::new(),
         }
+    }
+
+    /// Makes the counter one, if it is zero: then the caller has the token, and has to grant it by
+    /// [`grant_at_once`](Self::grant_at_once), or to release it.
+    #[must_use]
+    #[inline]
+    pub(crate) fn take(&self) -> bool {
+        // Relaxed: a guess, but for the counter. Who was pushed goes first: where its pusher is interrupted
+        // before it counts, who pushes and counts next grants to it; nobody passes it by.
+        let line = [&self.stack, &self.front];
+        let is_empty = |end: &&AtomicU32| end.load(Ordering::Relaxed) == NOBODY;
+        if self.contenders() != 0 || !line.iter().all(is_empty) {
+            return false;
+        }
+        if !stands(Step::TakeByExchange) {
+            self.counter.fetch_add(1, Ordering::AcqRel);
+            return true;
+        }
+        // AcqRel: as for all that change the counter. Relaxed: nothing is concluded from a failure.
+        self.counter
+            .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Idle to Granted, for who has [taken](Self::take) the token for that queue. On failure the phase
+    /// that it is in.
+    #[inline]
+    pub(crate) fn grant_at_once(&self, seat: &Seat) -> Result<(), Phase> {
+        let number = self.next();
+        seat.leave_idle(|_| State::new(number, Phase::Granted))
+    }
+
+    /// The number of the next grant. Only for the granter.
+    #[inline]
+    fn next(&self) -> u32 {
+        let number = self.grants.load(Ordering::Relaxed).wrapping_add(1);
+        self.grants.store(number, Ordering::Relaxed);
+        number
     }
 
     /// Adds a queue that has just become Waiting. True if the caller has to grant.
     #[must_use]
+    #[inline]
     pub(crate) fn arrive(&self, index: u32, slab: &Slab) -> bool {
         if !stands(Step::PushBeforeAdd) {
             let first = self.counter.fetch_add(1, Ordering::AcqRel) == 0;
@@ -301,8 +373,9 @@ impl Token {
         self.counter.fetch_add(1, Ordering::AcqRel) == 0
     }
 
+    #[inline]
     fn push(&self, index: u32, slab: &Slab) {
-        let seat = &cell(slab, index).seat;
+        let seat = &cell(slab, index).seat();
         let mut top = self.stack.load(Ordering::Relaxed);
         loop {
             seat.link.store(top, Ordering::Relaxed);
@@ -321,22 +394,28 @@ impl Token {
 
     /// Gives the token back. True if the caller has to grant.
     #[must_use]
+    #[inline]
     pub(crate) fn release(&self) -> bool {
         self.counter.fetch_sub(1, Ordering::AcqRel) > 1
     }
 
     /// Grants to the first ready queue. Only for who was told to grant.
+    #[inline]
     pub(crate) fn grant(&self, slab: &Slab) -> Grant {
         let index = self.pop(slab);
-        let number = self.grants.load(Ordering::Relaxed).wrapping_add(1);
-        self.grants.store(number, Ordering::Relaxed);
-        if cell(slab, index).seat.grant(number) {
-            Grant::To(index)
+        let number = self.next();
+        let cell = cell(slab, index);
+        // Before: until the granter lets go of it, or grants, the cell is that queue's.
+        let generation = cell.progress().generation();
+        if cell.seat().grant(number) {
+            let generation = if stands(Step::GenerationFirst) {
+                generation
+            } else {
+                cell.progress().generation()
+            };
+            Grant::To { index, generation }
         } else {
-            Grant::Gone {
-                index,
-                go_on: self.release(),
-            }
+            Grant::Gone(index)
         }
     }
 
@@ -346,7 +425,7 @@ impl Token {
             // Acquire: the links of all that were pushed.
             let mut top = self.stack.swap(NOBODY, Ordering::Acquire);
             while top != NOBODY {
-                let link = &cell(slab, top - 1).seat.link;
+                let link = &cell(slab, top - 1).seat().link;
                 let below = link.load(Ordering::Relaxed);
                 link.store(front, Ordering::Relaxed);
                 front = top;
@@ -354,12 +433,13 @@ impl Token {
             }
         }
         assert!(front != NOBODY, "a granter found no ready queue");
-        let rest = cell(slab, front - 1).seat.link.load(Ordering::Relaxed);
+        let rest = cell(slab, front - 1).seat().link.load(Ordering::Relaxed);
         self.front.store(rest, Ordering::Relaxed);
         front - 1
     }
 
     /// How many queues are ready or granted now.
+    #[inline]
     pub(crate) fn contenders(&self) -> u32 {
         self.counter.load(Ordering::Relaxed)
     }

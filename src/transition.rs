@@ -34,6 +34,7 @@
 
 use crate::barrier::{Barrier, OnEnd};
 use crate::error::{AddQueueError, SignalError, TransitionError};
+use crate::event::Event;
 use crate::queue::{CELLS, Mode, QueueCell, QueueId, Word, stamp_increment};
 use crate::runtime::{Runtime, SignalKind};
 use crate::shared::{Aftermath, Shared, Start};
@@ -47,14 +48,29 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct Registered {
     id: QueueId,
-    /// How many dispatches it had at its last stamp.
+    /// How many dispatches it had at its last stamp; and [`IDLE`].
     stamp: u64,
+}
+
+/// All dispatches of before the last stamp were seen to have completed. Counts are far below it.
+const IDLE: u64 = 1 << 63;
+
+impl Registered {
+    fn stamp(&self) -> u64 {
+        self.stamp & !IDLE
+    }
+
+    fn is_idle(&self) -> bool {
+        self.stamp & IDLE != 0
+    }
 }
 
 /// What the transition lock guards.
 #[derive(Debug)]
 pub(crate) struct Transitions {
     pub(crate) epoch: u32,
+    /// What `enable` and `disable` have said last.
+    pub(crate) switch: bool,
     queues: Vec<Registered>,
     /// Cells that were ever used: the indices below this.
     cells: u32,
@@ -78,12 +94,29 @@ pub enum Transition {
         /// How many queues had dispatches in flight, for which the new mode's kernels now wait.
         waiting_for: usize,
     },
+    /// It was switched off, but somebody [requests](crate::Request) it: kernels go on being serialized.
+    Kept {
+        /// How many requests there are.
+        requests: u64,
+    },
+}
+
+/// What somebody wants of the mode; see [`requests`](crate::requests).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// The host's own switch.
+    Switch(bool),
+    /// A request has come.
+    Requested,
+    /// A request has gone.
+    Released,
 }
 
 impl Transitions {
     pub(crate) fn new(start: Start) -> Self {
         Self {
             epoch: start.epoch,
+            switch: false,
             queues: Vec::new(),
             cells: 0,
             current: None,
@@ -103,22 +136,26 @@ impl Transitions {
 
     /// The queues that transitions stamp, with their stamps; some may be gone.
     pub(crate) fn registered(&self) -> impl Iterator<Item = (QueueId, u64)> {
-        self.queues.iter().map(|q| (q.id, q.stamp))
+        self.queues.iter().map(|q| (q.id, q.stamp()))
     }
 }
 
 impl<R: Runtime> Shared<R> {
     /// Dispatches and completions of all queues ever, and how many queues there are.
     pub(crate) fn totals(&self) -> (u64, u64, u64) {
+        let t = self.lock();
+        let queues = t.iter().flat_map(|t| t.registered());
+        self.totals_of(queues.map(|(id, _)| id))
+    }
+
+    /// The same, with these queues for the present ones.
+    pub(crate) fn totals_of(&self, queues: impl Iterator<Item = QueueId>) -> (u64, u64, u64) {
         let mut totals = (
             self.counters.former_dispatches.get(),
             self.counters.former_completions.get(),
             0,
         );
-        let Some(t) = self.lock() else {
-            return totals;
-        };
-        for cell in t.queues.iter().filter_map(|q| self.living(q.id)) {
+        for cell in queues.filter_map(|id| self.living(id)) {
             let (dispatched, completed) = self.counts(cell);
             totals = (totals.0 + dispatched, totals.1 + completed, totals.2 + 1);
         }
@@ -180,8 +217,10 @@ impl<R: Runtime> Shared<R> {
         cell.tags.provide();
         let stamp = self.start.count;
         cell.adopt(holds, stamp, t.epoch);
-        t.queues.push(Registered { id, stamp });
+        let idle = stamp | IDLE;
+        t.queues.push(Registered { id, stamp: idle });
         self.counters.queues_added.add(1);
+        self.record(Event::QueueAdded(id));
         !t.closed
     }
 
@@ -197,13 +236,10 @@ impl<R: Runtime> Shared<R> {
         after: &mut Aftermath,
     ) -> (usize, Arc<Barrier>) {
         self.sweep(t);
-        let barrier = Arc::new(Barrier::new(to, signal, on_end));
-        // Room for this epoch's tag, before anybody can want it.
-        for q in &t.queues {
-            if let Some(cell) = self.slab.get(q.id.index()) {
-                cell.tags.provide();
-            }
-        }
+        let now = self.now();
+        let mode = Mode::of_epoch(to);
+        self.record_at(Event::Transition { epoch: to, mode }, now);
+        let barrier = Arc::new(Barrier::new(to, signal, on_end, now));
         if stands(Step::PushBeforeStamp) {
             self.link(&barrier);
         }
@@ -218,13 +254,18 @@ impl<R: Runtime> Shared<R> {
             .take()
             .filter(|_| !used || !stands(Step::SupersedeOnlyUnused))
             .filter(|old| old.supersede(&mut after.ended));
-        self.counters
-            .superseded
-            .add(u64::from(superseded.is_some()));
+        if let Some(old) = &superseded {
+            self.counters.superseded.add(1);
+            self.ended(old, |epoch| Event::Superseded { epoch });
+        }
         let counted = self.count_in_flight(t, &barrier, superseded.as_ref(), guard, after);
         if let Some(old) = superseded.filter(|old| old.close()) {
             self.retire(node_of(&old), guard, after);
         }
+        self.tell(|| Event::Armed {
+            epoch: to,
+            waits_for: counted as u32,
+        });
         if barrier.leave() {
             self.open(node_of(&barrier), guard, after);
         }
@@ -241,6 +282,10 @@ impl<R: Runtime> Shared<R> {
         self.counters.barriers.add(1);
         let live = self.counters.barriers_live.add(1);
         self.counters.barriers_live_most.at_least(live);
+        self.tell(|| Event::Made {
+            epoch: barrier.epoch,
+            signal: barrier.signal,
+        });
         let node = node_of(barrier);
         // The reference that the list holds from now on; given up in `reclaim`, or when everything
         // is dropped.
@@ -260,12 +305,16 @@ impl<R: Runtime> Shared<R> {
             let Some(cell) = self.slab.get(q.id.index()) else {
                 continue;
             };
+            // Room for the new epoch's tag, before anybody can want it.
+            cell.tags.provide();
             // Release: a dispatch that sees the new epoch sees its barrier in the list. Acquire:
             // this sees what the dispatches before it published.
             let before = Word(cell.word.fetch_add(increment, Ordering::AcqRel));
             let stamp = cell.widen(before.id());
-            used |= stamp != q.stamp;
-            q.stamp = stamp;
+            if stamp != q.stamp() {
+                used = true;
+                q.stamp = stamp;
+            }
         }
         t.epoch = to;
         used
@@ -274,7 +323,7 @@ impl<R: Runtime> Shared<R> {
     /// Makes every queue that has dispatches in flight a target of the barrier.
     fn count_in_flight(
         self: &Arc<Self>,
-        t: &Transitions,
+        t: &mut Transitions,
         barrier: &Arc<Barrier>,
         superseded: Option<&Arc<Barrier>>,
         guard: &Guard,
@@ -282,10 +331,16 @@ impl<R: Runtime> Shared<R> {
     ) -> usize {
         let node = node_of(barrier);
         let mut counted = 0;
-        for q in &t.queues {
+        for q in t.queues.iter_mut().filter(|q| !q.is_idle()) {
             let Some(cell) = self.living(q.id) else {
                 continue;
             };
+            // Nothing is left of it: what the old barrier wants of it is due, and is resolved by
+            // whoever completed the last of it, as for a dead queue.
+            if cell.progress().reached() >= q.stamp || !stands(Step::IdleIfReached) {
+                q.stamp |= IDLE;
+                continue;
+            }
             if let Some(old) = superseded {
                 barrier.enter();
                 // SAFETY: the caller holds the transition lock, so it is the only pusher of
@@ -317,13 +372,8 @@ impl<R: Runtime> Shared<R> {
         counted
     }
 
-    /// Enables or disables. See [`Serializer::enable`](crate::Serializer::enable).
-    pub(crate) fn change_to(self: &Arc<Self>, mode: Mode) -> Result<Transition, TransitionError> {
-        // Turning on takes a second signal, in reserve for turning off.
-        let wanted = match mode {
-            Mode::Enabled => 2,
-            Mode::Disabled => 1,
-        };
+    /// Makes the mode agree with who wants it. See [`Serializer::enable`](crate::Serializer::enable).
+    pub(crate) fn turn(self: &Arc<Self>, wish: Wish) -> Result<Transition, TransitionError> {
         let _visit = self.visit().ok_or(TransitionError::ShutDown)?;
         let mut signals = Signals::new(self);
         loop {
@@ -332,7 +382,7 @@ impl<R: Runtime> Shared<R> {
             let guard = self.domain.pin();
             let done = {
                 let mut t = self.lock().ok_or(TransitionError::ShutDown)?;
-                self.try_change(&mut t, mode, wanted, &mut signals.spare, &guard, &mut after)
+                self.try_turn(&mut t, wish, &mut signals.spare, &guard, &mut after)
             };
             after.finish(guard, self);
             if let Some(done) = done {
@@ -345,12 +395,11 @@ impl<R: Runtime> Shared<R> {
         }
     }
 
-    /// Changes the mode if there are enough spare signals; `None` if there are not.
-    fn try_change(
+    /// Changes the mode, if that is to be and there are enough spare signals; `None` if there are not.
+    fn try_turn(
         self: &Arc<Self>,
         t: &mut Transitions,
-        mode: Mode,
-        wanted: usize,
+        wish: Wish,
         spare: &mut Vec<hsa_signal_t>,
         guard: &Guard,
         after: &mut Aftermath,
@@ -358,9 +407,15 @@ impl<R: Runtime> Shared<R> {
         if t.closed {
             return Some(Err(TransitionError::ShutDown));
         }
+        let mode = self.wanted(t, wish);
         if t.mode() == mode {
-            return Some(Ok(Transition::Unchanged));
+            return Some(Ok(self.stays(t, wish)));
         }
+        // Turning on takes a second signal, in reserve for turning off.
+        let wanted = match mode {
+            Mode::Enabled => 2,
+            Mode::Disabled => 1,
+        };
         // There is one in reserve only where the mode is to be turned off, for which it is enough.
         spare.extend(t.reserve.take());
         if spare.len() < wanted {
@@ -370,9 +425,30 @@ impl<R: Runtime> Shared<R> {
         if mode == Mode::Enabled {
             t.reserve = spare.pop();
         }
+        if let Wish::Switch(on) = wish {
+            t.switch = on;
+        }
         let to = t.epoch.wrapping_add(1);
+        // First: who looks meanwhile, with this thread stuck in the runtime, does not take the old mode's
+        // time for the new one's.
+        self.mode_changed(mode);
         let (waiting_for, _) = self.advance(t, to, signal, None, guard, after);
         Some(Ok(Transition::Changed { waiting_for }))
+    }
+
+    /// What it means that the mode stays.
+    fn stays(&self, t: &mut Transitions, wish: Wish) -> Transition {
+        if let Wish::Switch(on) = wish {
+            t.switch = on;
+        }
+        let (own, all) = self.insight.requests.count();
+        if wish == Wish::Switch(false) && t.mode() == Mode::Enabled {
+            Transition::Kept {
+                requests: own + all,
+            }
+        } else {
+            Transition::Unchanged
+        }
     }
 
     /// Arms a barrier over all queues. See [`BarrierSet::arm`](crate::BarrierSet::arm).
@@ -431,5 +507,24 @@ impl<R: Runtime> Drop for Signals<'_, R> {
         for signal in self.spare.drain(..) {
             self.shared.destroy_signal(signal);
         }
+    }
+}
+
+#[cfg(all(test, not(any(hsa_serializer_loom, hsa_serializer_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::doc_runtime::Host;
+    use crate::domain::Domain;
+
+    #[test]
+    fn where_every_cell_was_used_a_queue_is_refused_until_one_is_free() {
+        let shared = Shared::new(Host::default(), Domain::new(), Start::default(), true, None);
+        let first = shared.take_cell().unwrap().0;
+        let used = |cells| shared.lock().unwrap().cells = cells;
+        used(CELLS as u32);
+        assert_eq!(shared.take_cell().unwrap_err(), AddQueueError::Full);
+        shared.free.push(first.index());
+        assert_eq!(shared.take_cell().unwrap().0, first);
+        used(1);
     }
 }
