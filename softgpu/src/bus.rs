@@ -137,11 +137,11 @@ impl Bus for Inner {
             }
         }
         let witness = &self.shared.witness;
-        witness.finished(self.agent, self.id, at.index, false);
+        witness.finished(self.agent, self.id, at.index, Some(self.now()));
     }
 
     fn lost(&self, index: u64) {
         let witness = &self.shared.witness;
-        witness.finished(self.agent, self.id, index, true);
+        witness.finished(self.agent, self.id, index, None);
     }
 }

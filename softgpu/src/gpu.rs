@@ -33,11 +33,13 @@ pub struct Config {
     /// Whether virtual time goes on only when nothing else can happen: kernels then end on time and
     /// handlers come at once. The order of what happens at one moment is still drawn.
     pub punctual: bool,
+    /// Whether the [`Witness`](crate::Witness) keeps when each kernel ran.
+    pub keep_kernels: bool,
 }
 
 impl Default for Config {
     /// Seed 0, one agent, 65,536 signals of which 4,096 may be interrupt signals, one handler
-    /// thread, not punctual.
+    /// thread, not punctual; kernels are not kept.
     fn default() -> Self {
         Self {
             seed: 0,
@@ -46,6 +48,7 @@ impl Default for Config {
             interrupt_signals: 4_096,
             handler_threads: 1,
             punctual: false,
+            keep_kernels: false,
         }
     }
 }
@@ -111,7 +114,7 @@ impl Gpu {
             violations.clone(),
             wakers.clone(),
         ));
-        let witness = Witness::new(&agents, violations.clone());
+        let witness = Witness::new(&agents, violations.clone(), config.keep_kernels);
         Self(Arc::new(Machine {
             shared: Arc::new(Shared::new(
                 clock, dice, faults, violations, wakers, signals, witness,

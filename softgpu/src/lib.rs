@@ -74,4 +74,4 @@ pub use signal::{SignalKind, SignalPool, SignalStats};
 pub use threads::ThreadedGpu;
 pub use violation::{Counts, KernelView, QueueId, Violation};
 pub use virtual_time::{Step, VirtualGpu};
-pub use witness::{KernelStats, Witness};
+pub use witness::{KernelStats, RanKernel, Witness};

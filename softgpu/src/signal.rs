@@ -97,6 +97,12 @@ impl fmt::Debug for SignalPool {
 }
 
 impl SignalPool {
+    /// Nanoseconds since the start, on the GPU's clock.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
     pub(crate) fn new(
         capacity: usize,
         interrupt_limit: u64,

@@ -17,6 +17,8 @@ struct Log {
     periods: Periods,
     /// The kernels that run now, of those that an interceptor saw.
     running: Vec<KernelView>,
+    /// When they ran, in the order in which they started; nothing if it is not asked for.
+    kept: Option<Vec<RanKernel>>,
     /// The newest mode of which a kernel has started, as a period's floor.
     newest: u64,
     stats: KernelStats,
@@ -45,6 +47,21 @@ pub struct KernelStats {
     pub most_running: u64,
 }
 
+/// When a kernel ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RanKernel {
+    /// Its queue.
+    pub queue: QueueId,
+    /// The index of its packet in that queue.
+    pub packet: u64,
+    /// The number that it was given in [`Kernel::id`](crate::Kernel::id).
+    pub id: u32,
+    /// When it started.
+    pub started: u64,
+    /// When it ended; `None` if it has not, or was lost with its queue.
+    pub ended: Option<u64>,
+}
+
 /// The checks; one for the whole machine.
 #[derive(Debug)]
 pub struct Witness {
@@ -53,7 +70,11 @@ pub struct Witness {
 }
 
 impl Witness {
-    pub(crate) fn new(agents: &[hsa_agent_t], violations: Arc<Violations>) -> Self {
+    pub(crate) fn new(
+        agents: &[hsa_agent_t],
+        violations: Arc<Violations>,
+        keep_kernels: bool,
+    ) -> Self {
         let agent = |agent: &hsa_agent_t| AgentWitness {
             agent: *agent,
             begun: AtomicU64::new(0),
@@ -61,6 +82,7 @@ impl Witness {
             log: Mutex::new(Log {
                 periods: Periods::new(),
                 running: Vec::new(),
+                kept: keep_kernels.then(Vec::new),
                 newest: 0,
                 stats: KernelStats::default(),
             }),
@@ -168,17 +190,37 @@ impl Witness {
             });
         }
         log.newest = log.newest.max(log.periods.floor(kernel.periods.0));
+        if let Some(kept) = &mut log.kept {
+            kept.push(RanKernel {
+                queue: kernel.queue,
+                packet: kernel.packet,
+                id: kernel.id,
+                started: kernel.started,
+                ended: None,
+            });
+        }
         log.running.push(kernel);
         log.stats.most_running = log.stats.most_running.max(log.running.len() as u64);
     }
 
-    /// A kernel ended, or was lost with its queue.
-    pub(crate) fn finished(&self, agent: hsa_agent_t, queue: QueueId, packet: u64, lost: bool) {
+    /// A kernel ended then, or was lost with its queue.
+    pub(crate) fn finished(
+        &self,
+        agent: hsa_agent_t,
+        queue: QueueId,
+        packet: u64,
+        ended: Option<u64>,
+    ) {
         let mut log = self.of(agent).log.lock();
-        if lost {
-            log.stats.abandoned += 1;
-        } else {
+        if ended.is_some() {
             log.stats.ended += 1;
+        } else {
+            log.stats.abandoned += 1;
+        }
+        // The kernels that run are among the last that have started.
+        let mut kept = log.kept.iter_mut().flatten().rev();
+        if let Some(kernel) = kept.find(|k| (k.queue, k.packet) == (queue, packet)) {
+            kernel.ended = ended;
         }
         let place = log
             .running
@@ -193,6 +235,14 @@ impl Witness {
     #[must_use]
     pub fn kernels(&self, agent: hsa_agent_t) -> KernelStats {
         self.of(agent).log.lock().stats
+    }
+
+    /// When an agent's kernels ran, of those that an interceptor saw, in the order in which they
+    /// started; nothing unless [`Config::keep_kernels`](crate::Config::keep_kernels) asks for it.
+    #[must_use]
+    pub fn kept(&self, agent: hsa_agent_t) -> Vec<RanKernel> {
+        let log = self.of(agent).log.lock();
+        log.kept.clone().unwrap_or_default()
     }
 
     /// How often the agent's mode was seen to change.
