@@ -7,6 +7,7 @@ use hsa_serializer::{
     Transition,
 };
 use hsa_sys::AqlPacket;
+use std::time::Duration;
 
 /// The crate's serializer, in a reclamation domain of its own.
 pub fn crate_serializer(runtime: SoftRuntime) -> Serializer<SoftRuntime> {
@@ -85,6 +86,10 @@ impl<R: Runtime> Serializing for Serializer<R> {
             retired_after_drain: s.retired_after_drain,
             grants: s.grants,
             grants_contended: s.grants_contended,
+            serialized: Duration::from_nanos(s.serialized),
+            token_waited: Duration::from_nanos(s.token_waited),
+            token_waited_most: Duration::from_nanos(s.token_waited_most),
+            barriers_armed: Duration::from_nanos(s.barriers_armed),
         }
     }
 }

@@ -38,7 +38,7 @@ mod serializing;
 pub use batch::Around;
 pub use crate_side::crate_serializer;
 pub use flights::WaitTimes;
-pub use load::{Failed, Load, Run};
+pub use load::{Failed, Load, RanKernel, Run};
 pub use locked_side::{LockedSerializer, LockedTicket, drained_serializer, eager_serializer};
 pub use profiler::{Instrument, Profiler};
 pub use run_threads::run_threaded;

@@ -3,9 +3,10 @@
 use crate::flights::WaitTimes;
 use crate::profiler::Profiler;
 use crate::serializing::{BoxError, Counters, Serializing};
-use hsa_serializer::Report;
+use hsa_serializer::{QueueId, Report};
 use hsa_sys::AqlPacket;
-use softgpu::{Config, Counts, Gpu, Kernel, KernelStats, SignalStats, Stuck, Violation};
+use softgpu::{Config, Counts, Gpu, Kernel, KernelStats, Queue, SignalStats, Stuck, Violation};
+use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub struct Load {
     pub seed: u64,
     /// Nothing may stand still for so long, where threads are real.
     pub patience: Duration,
+    /// Whether [`Run::ran`] is wanted.
+    pub keep_kernels: bool,
 }
 
 impl Default for Load {
@@ -42,13 +45,17 @@ impl Default for Load {
             longest: 20_000,
             seed: 1,
             patience: Duration::from_millis(500),
+            keep_kernels: false,
         }
     }
 }
 
 impl Load {
     pub(crate) fn config(&self) -> Config {
-        Config::seed(self.seed)
+        Config {
+            keep_kernels: self.keep_kernels,
+            ..Config::seed(self.seed)
+        }
     }
 
     /// So many kernels may be under way: each thread may add a batch to what it looked at.
@@ -100,12 +107,32 @@ pub struct Run {
     pub took: Duration,
     /// Where time is virtual, a hash of all that happened.
     pub trace: Option<u64>,
+    /// The queues, in the order in which they were made.
+    pub queues: Vec<QueueId>,
+    /// When each kernel ran, in the order in which they started, if [`Load::keep_kernels`] asks for it.
+    pub ran: Vec<RanKernel>,
+}
+
+/// When a kernel of the load ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RanKernel {
+    /// Its queue.
+    pub queue: QueueId,
+    /// Which of its queue's dispatches it was, from 0.
+    pub dispatch: u64,
+    /// Which of the load's kernels it was, from 0.
+    pub number: u32,
+    /// When it started, by the machine's clock.
+    pub started: Duration,
+    /// When it ended; `None` if it had not.
+    pub ended: Option<Duration>,
 }
 
 impl Run {
     pub(crate) fn read<S: Serializing>(
         gpu: &Gpu,
         profiler: &Profiler<S>,
+        queues: &[Queue],
         trace: Option<u64>,
     ) -> Self {
         let (serialized, unserialized) = profiler.waits();
@@ -121,6 +148,8 @@ impl Run {
             unserialized,
             took: Duration::from_nanos(gpu.now()),
             trace,
+            queues: queues.iter().filter_map(|q| profiler.id_of(q)).collect(),
+            ran: ran(gpu, profiler, queues),
         }
     }
 
@@ -148,6 +177,29 @@ impl Run {
         .into_iter()
         .find_map(|(name, count)| (count == 0).then_some(name))
     }
+}
+
+/// When the kernels ran, by the serializer's names of their queues.
+fn ran<S: Serializing>(gpu: &Gpu, profiler: &Profiler<S>, queues: &[Queue]) -> Vec<RanKernel> {
+    let ids = queues
+        .iter()
+        .filter_map(|q| Some((q.id(), (profiler.id_of(q)?, 0))));
+    let mut ids: HashMap<_, _> = ids.collect();
+    let ran = gpu.witness().kept(gpu.agent(0)).into_iter();
+    let ran = ran.filter_map(|kernel| {
+        let (queue, dispatched) = ids.get_mut(&kernel.queue)?;
+        // A queue's packets start in order.
+        let dispatch = *dispatched;
+        *dispatched += 1;
+        Some(RanKernel {
+            queue: *queue,
+            dispatch,
+            number: kernel.id,
+            started: Duration::from_nanos(kernel.started),
+            ended: kernel.ended.map(Duration::from_nanos),
+        })
+    });
+    ran.collect()
 }
 
 /// Why it did not come to an end.

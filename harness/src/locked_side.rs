@@ -89,6 +89,7 @@ impl<R: Runtime> Serializing for LockedSerializer<R> {
             retired_after_drain: s.retired_after_drain,
             grants: s.grants,
             grants_contended: s.grants_contended,
+            ..Counters::default()
         }
     }
 }

@@ -68,7 +68,7 @@ pub fn run_threaded<S: Serializing>(
         }
     });
     let outcome = outcome.map_err(Failed::Error)?;
-    let run = Run::read(&gpu, &profiler, None);
+    let run = Run::read(&gpu, &profiler, &queues, None);
     match outcome {
         Err(waits) => Err(Failed::Stuck(Box::new((waits, run)))),
         Ok(()) => {

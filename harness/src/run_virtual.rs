@@ -24,7 +24,7 @@ pub fn run_virtual<S: Serializing>(
     let mut rng = fastrand::Rng::with_seed(load.seed);
     let (mut submitted, mut toggled) = (0, 0);
     let stuck = |gpu: &VirtualGpu, stuck| {
-        let run = Run::read(gpu, &profiler, Some(gpu.trace_hash()));
+        let run = Run::read(gpu, &profiler, &queues, Some(gpu.trace_hash()));
         Failed::Stuck(Box::new((stuck, run)))
     };
     while submitted < load.kernels || toggled < load.toggles {
@@ -47,5 +47,5 @@ pub fn run_virtual<S: Serializing>(
     if let Err(waits) = gpu.run_until_idle() {
         return Err(stuck(&gpu, waits));
     }
-    Ok(Run::read(&gpu, &profiler, Some(gpu.trace_hash())))
+    Ok(Run::read(&gpu, &profiler, &queues, Some(gpu.trace_hash())))
 }

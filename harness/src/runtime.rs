@@ -1,12 +1,13 @@
 //! The crate's `Runtime` over the emulated GPU's signals.
 
 use crate::lock;
-use hsa_serializer::{Handler, QueueId, Report, Runtime, SignalKind};
+use hsa_serializer::{Handler, Observer, QueueId, Report, Runtime, SignalKind};
 use hsa_sys::{SignalCondition, hsa_signal_t, hsa_signal_value_t, hsa_status_t};
 use softgpu::{Gpu, SignalPool};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 type OnReady = Arc<dyn Fn(QueueId) -> Handler + Send + Sync>;
 
@@ -30,6 +31,7 @@ pub struct SoftRuntime {
     on_ready: OnReady,
     reports: Reports,
     barriers: AtomicU64,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl SoftRuntime {
@@ -45,7 +47,21 @@ impl SoftRuntime {
             on_ready: Arc::new(on_ready),
             reports,
             barriers: AtomicU64::new(0),
+            observer: None,
         }
+    }
+
+    /// With somebody who is told of the serializer's events.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// What [`Runtime::now`] says, for who outlives this.
+    pub fn clock(&self) -> impl Fn() -> Duration + Send + Sync + use<> {
+        let signals = self.signals.clone();
+        move || Duration::from_nanos(signals.now())
     }
 
     /// The emulated GPU's signals.
@@ -104,6 +120,14 @@ impl Runtime for SoftRuntime {
         let handler = Box::new(move |_| on_ready(queue).keep());
         self.signals
             .on_signal(ready, SignalCondition::Eq, -1, handler)
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.signals.now())
+    }
+
+    fn observer(&self) -> Option<&dyn Observer> {
+        self.observer.as_deref()
     }
 
     fn report(&self, report: Report) {

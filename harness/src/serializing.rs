@@ -3,6 +3,7 @@
 use hsa_serializer::{Handler, QueueId};
 use hsa_sys::AqlPacket;
 use std::error::Error;
+use std::time::Duration;
 
 /// Any error.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -37,6 +38,14 @@ pub struct Counters {
     pub grants: u64,
     /// Those of them that had to wait for another queue.
     pub grants_contended: u64,
+    /// How long kernels were serialized. This and the next ones are zero where nobody counts them.
+    pub serialized: Duration,
+    /// How long queues waited for the token, all of them together.
+    pub token_waited: Duration,
+    /// The most that one of them waited.
+    pub token_waited_most: Duration,
+    /// How long barriers were armed, all of them together.
+    pub barriers_armed: Duration,
 }
 
 /// A serializer, as a profiler sees it.
