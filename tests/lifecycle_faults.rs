@@ -275,7 +275,7 @@ fn force_one_that_goes(pins: usize) -> bool {
     let (id, held) = (queues[0].id(), queues[2].id());
     rig.serializer.enable().unwrap();
     dispatch(&mut queues[2]).unwrap().abandon();
-    let other = defer_a_destruction(domain);
+    let (_holds, other) = defer_a_destruction(domain);
     let (of, moved) = (rig.serializer.clone(), Mutex::new(Some((first, queues))));
     let kept = Arc::new(Mutex::new(None));
     let keep = kept.clone();
@@ -318,8 +318,9 @@ fn force_one_that_goes(pins: usize) -> bool {
     hit
 }
 
-/// Has something deferred that was not run yet, since a thread was pinned.
-fn defer_a_destruction(domain: Domain) -> Rig {
+/// Has something of the second one deferred that was not run yet, since a thread was pinned. A last handle
+/// that goes would run it.
+fn defer_a_destruction(domain: Domain) -> (Rig, Rig) {
     let (holds, other) = (rig_in(domain.clone()), rig_in(domain));
     let mut queue = holds.serializer.add_queue().unwrap();
     holds.serializer.enable().unwrap();
@@ -339,8 +340,6 @@ fn defer_a_destruction(domain: Domain) -> Rig {
     let (serializer, id) = (holds.serializer.clone(), queue.id());
     let pinned = thread::spawn(move || {
         assert_eq!(serializer.ready(id), Handler::Keep);
-        // A handle that goes runs what is deferred.
-        std::mem::forget(serializer);
     });
     told.recv_timeout(Duration::from_secs(20)).unwrap();
     let gone = other.serializer.add_queue().unwrap();
@@ -348,8 +347,7 @@ fn defer_a_destruction(domain: Domain) -> Rig {
     drop(release);
     pinned.join().unwrap();
     ticket.abandon();
-    std::mem::forget((holds, queue, gone));
-    other
+    (holds, other)
 }
 
 // The emulated GPU's own: a queue's packets can't execute any more once it has faulted, and the host may
@@ -381,4 +379,30 @@ fn a_queue_that_faults_while_it_is_destroyed_has_no_stale_packet() {
     }
     gpu.witness().assert_clean();
     gpu.finish();
+}
+
+// Though the runtime does not know the thread for its own.
+#[test]
+fn s42_whoever_is_inside_of_a_handlers_call_is_not_let_wait() {
+    let rig = rig_in(Domain::new());
+    let mut queue = rig.serializer.add_queue().unwrap();
+    rig.serializer.enable().unwrap();
+    let ticket = rig.reach(&mut queue);
+    let answers = Arc::new(Mutex::new(Vec::new()));
+    let (of, all) = (rig.serializer.downgrade(), answers.clone());
+    let hook = move |_, _| {
+        let of = of.upgrade().expect("alive");
+        all.lock().unwrap().push(of.drain(Duration::ZERO));
+    };
+    assert!(rig.after_store.set(Box::new(hook)).is_ok());
+    assert_eq!(rig.serializer.ready(queue.id()), Handler::Keep);
+    let answers = std::mem::take(&mut *answers.lock().unwrap());
+    assert!(!answers.is_empty(), "the grant is a store");
+    assert!(
+        answers
+            .iter()
+            .all(|a| *a == Err(DrainError::OnHandlerThread))
+    );
+    rig.serializer.release_all();
+    ticket.abandon();
 }

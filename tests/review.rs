@@ -387,6 +387,7 @@ struct Leaves {
     made: AtomicU64,
     refuses: AtomicBool,
     serializer: OnceLock<hsa_serializer::WeakSerializer<Leaves>>,
+    kept: Mutex<Option<Serializer<Leaves>>>,
     reports: AtomicU64,
 }
 
@@ -418,7 +419,9 @@ impl Runtime for Leaves {
         self.reports.fetch_add(1, Ordering::Relaxed);
         let serializer = self.serializer.get().and_then(|weak| weak.upgrade());
         // Not dropped here: giving a handle up is more than a report may do.
-        std::mem::ManuallyDrop::new(serializer.expect("alive")).leave();
+        let serializer = serializer.expect("alive");
+        serializer.leave();
+        *self.kept.lock().unwrap() = Some(serializer);
     }
 }
 
@@ -440,6 +443,8 @@ fn a_report_that_leaves_is_the_last() {
     runtime.refuses.store(true, Ordering::Relaxed);
     let _ = serializer.finish_shutdown(Duration::from_secs(5));
     assert_eq!(runtime.reports.load(Ordering::Relaxed), 1);
+    let kept = runtime.kept.lock().unwrap().take();
+    assert!(kept.is_some());
 }
 
 #[test]

@@ -343,6 +343,29 @@ fn a_foreign_or_used_ticket_is_refused_and_comes_back() {
 }
 
 #[test]
+fn a_ticket_that_is_tried_and_refused_is_no_misuse() {
+    let (host, s) = serializer();
+    let (other_host, other) = serializer();
+    let mut queue = s.add_queue().unwrap();
+    assert_eq!(queue.id().serializer(), s.number());
+    assert_ne!(s.number(), other.number());
+    let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
+    let ticket = queue.dispatch(&mut packets).unwrap().ticket;
+    let error = other.try_complete(ticket).unwrap_err();
+    assert_eq!(error.reason, CompleteErrorReason::Foreign);
+    let raw = error.ticket.into_raw();
+    s.try_complete(Ticket::from_raw(raw)).unwrap();
+    let error = s.try_complete(Ticket::from_raw(raw)).unwrap_err();
+    assert_eq!(error.reason, CompleteErrorReason::Ahead);
+    error.ticket.abandon();
+    assert_eq!((host.reports(), other_host.reports()), (vec![], vec![]));
+    assert_eq!(s.statistics().completions, 1);
+    // Nothing was let through.
+    s.enable().unwrap();
+    assert!(queue.dispatch(&mut packets).unwrap().serialized);
+}
+
+#[test]
 fn a_short_array_is_refused_before_anything_is_counted() {
     let (_, s) = serializer();
     let mut queue = s.add_queue().unwrap();

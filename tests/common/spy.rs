@@ -12,6 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 /// What a queue is doing, by its two signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -185,6 +186,10 @@ impl Runtime for Spy {
         let block = self.blocks.lock().unwrap()[&thread::current().id()];
         self.seats.lock().unwrap().insert(queue, (ready, block));
         self.inner.watch_ready(ready, queue)
+    }
+
+    fn now(&self) -> Duration {
+        self.inner.now()
     }
 
     fn is_handler_thread(&self) -> bool {

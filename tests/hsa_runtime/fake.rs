@@ -118,6 +118,15 @@ impl Hsa {
 
     /// The functions, taken from tables as a tool takes them.
     pub(crate) fn api(&self) -> Api {
+        self.with_table(|root| {
+            // SAFETY: the table lives through this.
+            let tables = unsafe { Tables::from_raw(root) }.unwrap();
+            Api::from_tables(&tables).unwrap()
+        })
+    }
+
+    /// The table that the runtime gives to a tool, for as long as `look` takes.
+    pub(crate) fn with_table<T>(&self, look: impl FnOnce(*const HsaApiTable) -> T) -> T {
         let mut core = table(1016);
         let mut amd_ext = table(400);
         let root = HsaApiTable {
@@ -163,7 +172,7 @@ impl Hsa {
                 .replace(functions::hsa_amd_async_function, async_function)
                 .unwrap();
         }
-        Api::from_tables(&tables).unwrap()
+        look(&raw const root)
     }
 }
 
@@ -251,12 +260,14 @@ unsafe extern "C" fn status_string(
     status: hsa_status_t,
     string: *mut *const c_char,
 ) -> hsa_status_t {
-    if status != hsa_status_t(0x2001) {
-        return hsa_status_t::ERROR_INVALID_ARGUMENT;
-    }
+    let (answer, text) = match status.0 {
+        0x2001 => (hsa_status_t::SUCCESS, c"the coffee is cold".as_ptr()),
+        0x2002 => (hsa_status_t::SUCCESS, std::ptr::null()),
+        _ => (hsa_status_t::ERROR_INVALID_ARGUMENT, c"a leftover".as_ptr()),
+    };
     // SAFETY: the caller gives a place for the pointer.
-    unsafe { string.write(c"the coffee is cold".as_ptr()) };
-    hsa_status_t::SUCCESS
+    unsafe { string.write(text) };
+    answer
 }
 
 /// Whose consumers are named.

@@ -8,11 +8,12 @@ use fake::{AGENT, Handler, Hsa, Made};
 use hsa_serializer::hsa::hsa_sys::{HSA_DEVICE_TYPE_CPU, hsa_device_type_t};
 use hsa_serializer::hsa::{HsaRuntime, HsaRuntimeError};
 use hsa_serializer::{
-    AddQueueError, AqlPacket, Builder, Domain, DrainError, MAX_PACKETS, Queue, Report, Serializer,
-    ShutdownError, SignalError, hsa_signal_t, hsa_status_t,
+    AddQueueError, AqlPacket, Builder, Domain, DrainError, MAX_PACKETS, Queue, Report, Runtime,
+    Serializer, ShutdownError, SignalError, hsa_signal_t, hsa_signal_value_t, hsa_status_t,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -362,6 +363,36 @@ fn without_its_way_back_a_runtime_adds_no_queue() {
     assert!(hsa.with(|hsa| hsa.signals.is_empty()));
 }
 
+/// What a runtime that delegates registers: answers the queue's id, which its pointer is.
+unsafe extern "C" fn of_somebody_else(_: hsa_signal_value_t, arg: *mut c_void) -> bool {
+    SEEN.store(arg.addr() as u64, SeqCst);
+    false
+}
+
+static SEEN: AtomicU64 = AtomicU64::new(0);
+
+#[test]
+fn with_a_handler_of_somebody_elses_that_one_is_registered() {
+    let hsa = Hsa::new();
+    let serializer = Serializer::new(runtime(&hsa).unwrap().with_handler(of_somebody_else));
+    let queue = serializer.add_queue().unwrap();
+    assert!(!hsa.handler(0).call());
+    assert_eq!(SEEN.load(SeqCst), queue.id().to_raw());
+    // The thread that calls handlers was asked for.
+    assert!(!serializer.runtime().is_handler_thread());
+    std::thread::scope(|scope| {
+        let handlers = scope.spawn(|| {
+            hsa.call_functions();
+            serializer.runtime().is_handler_thread()
+        });
+        assert!(handlers.join().unwrap());
+    });
+    serializer.queue_destroyed(queue.id()).unwrap();
+    let _ = serializer.ready(queue.id());
+    drop((queue, serializer));
+    assert!(hsa.with(|hsa| hsa.signals.is_empty()));
+}
+
 /// Handlers look while serializers come and go: what they find is alive, or it is nothing.
 #[test]
 fn handlers_run_while_serializers_come_and_go() {
@@ -436,4 +467,22 @@ fn neither_queues_nor_serializers_leave_anything() {
     assert!(grown < 100 * 40, "{grown} bytes for 100 serializers");
     let grown = round(1, 2_000) - before;
     assert!(grown < 2_000 * 4, "{grown} bytes for 2,000 queues");
+}
+
+#[test]
+fn a_status_is_named_or_told_by_the_runtime_or_given_as_a_number() {
+    let hsa = Hsa::new();
+    let runtime = runtime(&hsa).unwrap();
+    assert_eq!(runtime.agent(), AGENT);
+    let named = hsa_status_t::ERROR_OUT_OF_RESOURCES;
+    assert_eq!(runtime.status_text(named), named.name().unwrap());
+    let told = hsa_status_t(0x2001);
+    assert_eq!(
+        runtime.status_text(told),
+        format!("{told}: the coffee is cold")
+    );
+    // Success without a text; a refusal that leaves one all the same.
+    for nobodys in [0x2002, 0x2003].map(hsa_status_t) {
+        assert_eq!(runtime.status_text(nobodys), nobodys.to_string());
+    }
 }

@@ -1,11 +1,14 @@
 //! Draining: waiting for what was in flight, for all of it, and for nothing else.
 
 use crate::script::{Script, everywhere};
+use crate::spy::Seat;
 use crate::stage::{Expect, Threaded, Virtual, bounded, short, toggle};
-use hsa_serializer::{Cut, DrainError, Mode, QueueId, SignalError};
+use hsa_serializer::{Cut, DrainError, MAX_PACKETS, Mode, QueueId, SignalError};
+use hsa_sys::AqlPacket;
 use softgpu::{Config, Failure, Kernel};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -332,4 +335,72 @@ fn s64_ten_thousand_cuts_take_a_bounded_number_of_signals() {
         );
         assert!(end.signals.most_live < 500, "{:?}", end.signals);
     }
+}
+
+/// A superseded barrier stays in the list as long as a queue that dies, and is not settled yet, names
+/// it. Older ones that are armed must not be forced in its name.
+#[test]
+fn s18_a_cut_that_a_dying_queue_still_names_is_not_withdrawn_once_it_is_superseded() {
+    let mut v = Virtual::new(1);
+    let queues = [(); 3].map(|()| v.queue());
+    let [dies, waits, late] = &queues;
+    let done = v.signal(2);
+    v.rig().enable().unwrap();
+    dies.submit(&[Kernel::endless().packet()]).unwrap();
+    v.until(|_| dies.running() == 1);
+    waits.submit(&[short(done).packet()]).unwrap();
+    v.until(|v| v.seat(waits) == Seat::Waiting);
+    // Armed, and of an epoch that was dispatched in: no transition supersedes it.
+    v.rig().disable().unwrap();
+    late.submit(&[short(done).packet()]).unwrap();
+    let cut = Mutex::new(Some(v.serializer().cut().unwrap()));
+    let (_, block) = v.spy().seat_signals(v.id(waits));
+    let (serializer, withdrawn) = (v.serializer().downgrade(), Arc::new(OnceLock::new()));
+    let said = withdrawn.clone();
+    v.spy().on_write(move |signal, value| {
+        // The queue is dead, gives the token on, and is settled after that.
+        if (signal, value) != (block, 0) {
+            return;
+        }
+        let cut = cut.lock().unwrap().take().unwrap();
+        let serializer = serializer.upgrade().unwrap();
+        let between = thread::spawn(move || {
+            serializer.enable().unwrap();
+            cut.withdraw()
+        });
+        said.set(between.join().unwrap()).unwrap();
+    });
+    v.rig().destroy_queue(dies).unwrap();
+    assert_eq!(
+        withdrawn.get(),
+        Some(&false),
+        "the transition holds all back"
+    );
+    assert_eq!((v.stats().forced, v.stats().superseded), (0, 1));
+    v.idle();
+    assert_eq!(v.load(done), 0);
+    v.finish(queues);
+}
+
+/// Its barrier was cleared by force, and the last tag has drained; a queue still has to reach its count.
+#[test]
+fn s18_a_withdrawn_cuts_barrier_stays_as_long_as_a_queue_names_it() {
+    let v = Virtual::new(1);
+    let mut halves = [(); 2].map(|()| v.serializer().add_queue().unwrap());
+    let mut dispatch = |n: usize| {
+        let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
+        halves[n].dispatch(&mut packets).unwrap().ticket
+    };
+    let before = dispatch(0);
+    let cut = v.serializer().cut().unwrap();
+    let behind = dispatch(1);
+    assert!(cut.withdraw());
+    v.serializer().complete(behind).unwrap();
+    assert_eq!(v.stats().retired, 0);
+    v.serializer().complete(before).unwrap();
+    assert_eq!((v.stats().retired, v.stats().retired_after_drain), (1, 0));
+    for half in halves {
+        v.serializer().queue_destroyed(half.id()).unwrap();
+    }
+    v.finish(());
 }

@@ -9,6 +9,7 @@ use hsa_serializer::{DispatchError, GapError, MAX_PACKETS, Mode, Queue as Half, 
 use hsa_sys::{AqlPacket, SignalCondition, hsa_signal_t};
 use softgpu::{Config, Failure, Interceptor, Kernel, Queue, QueueConfig, SignalKind};
 use std::sync::Arc;
+use std::thread;
 
 /// Kernels of the queue that nobody sees.
 fn unseen(queue: &Queue, kernels: usize, goes_on: hsa_signal_t, done: hsa_signal_t) {
@@ -271,5 +272,28 @@ fn s55_a_gap_is_refused_where_a_dispatch_is() {
     assert_eq!(v.stats().dispatches, 0);
     v.serializer().queue_destroyed(closed.id()).unwrap();
     drop((gone, closed));
+    v.finish(());
+}
+
+/// It makes its signal outside of the lock, and the shutdown comes there.
+#[test]
+fn s55_a_gap_that_a_shutdown_overtakes_counts_nothing() {
+    let v = Virtual::new(1);
+    let mut half = v.serializer().add_queue().unwrap();
+    v.rig().enable().unwrap();
+    let before = v.stats();
+    let closer = v.serializer().downgrade();
+    v.spy().on_create(move |_| {
+        let closer = closer.upgrade().unwrap();
+        // Not within the runtime's method, but at its time.
+        let closes = thread::spawn(move || closer.begin_shutdown());
+        closes.join().unwrap();
+    });
+    let error = half.gap(&mut [AqlPacket::INVALID; MAX_PACKETS]);
+    let expected = GapError::Dispatch(DispatchError::ShutDown);
+    assert_eq!(error.unwrap_err(), expected);
+    assert_eq!(v.stats(), before);
+    v.serializer().queue_destroyed(half.id()).unwrap();
+    drop(half);
     v.finish(());
 }

@@ -405,3 +405,32 @@ fn s40_sixteen_threads_dispatch_a_hundred_thousand_times_each_while_their_queues
         assert_eq!((host.live_signals(), host.reports()), (0, vec![]));
     });
 }
+
+/// The handler says Drop and everybody lets go of the queue while a repeated call is between its looks.
+#[test]
+fn s66_a_repeated_call_that_everybody_overtakes_is_no_misuse() {
+    let v = Virtual::new(1);
+    let half = v.serializer().add_queue().unwrap();
+    let id = half.id();
+    let (serializer, half) = (v.serializer().downgrade(), Mutex::new(Some(half)));
+    let (ready, _) = v.spy().seat_signals(id);
+    v.spy().on_write(move |signal, value| {
+        if (signal, value) != (ready, 1) {
+            return;
+        }
+        let Some(half) = half.lock().unwrap().take() else {
+            return;
+        };
+        let serializer = serializer.upgrade().unwrap();
+        let goes = thread::spawn(move || {
+            serializer.queue_destroyed(id).unwrap();
+            // Not through the exchange: the queue is removed.
+            assert_eq!(serializer.ready(id), Handler::Drop);
+            drop(half);
+        });
+        goes.join().unwrap();
+    });
+    assert_eq!(v.serializer().ready(id), Handler::Drop);
+    assert_eq!(v.stats().misuse, 0);
+    v.finish(());
+}

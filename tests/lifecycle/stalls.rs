@@ -117,7 +117,7 @@ fn a_kernel_that_waits_for_one_that_was_not_granted_is_named_and_overtaken() {
             format!("{q0} holds the token with dispatch 2"),
             format!("{q1} waits for it"),
             format!("{q2} waits for it"),
-            format!("{AFTER:?}"),
+            format!("for {AFTER:.1?} now"),
         ] {
             assert!(text.contains(&part), "{text}");
         }

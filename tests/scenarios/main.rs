@@ -9,7 +9,7 @@
 //!
 //! | line | where it is, or will be |
 //! |---|---|
-//! | 10, 11, 12, 19 | requests, counted for each agent |
+//! | 10, 11, 12, 19, and what requests, agents and the limit add to 20, 32, 38, 39 | `tests/insight` |
 //! | 17, 18, 37, 46, 55, 70, 71, 72, 77, 78, 80, stalls (DESIGN.md), and what a shutdown adds to others | `tests/lifecycle` |
 //! | 59 | contract: nothing here waits for any of several signals |
 //! | 62 | the tool: it is who writes packets into rings |

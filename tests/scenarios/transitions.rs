@@ -3,10 +3,12 @@
 use crate::spy::{Moment, Seat};
 use crate::stage::{SEEDS, Threaded, Virtual, bounded, short, toggle};
 use harness::Load;
+use hsa_serializer::Transition;
 use softgpu::{Config, Kernel};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::Duration;
 
 #[test]
 fn s3_a_queue_that_waits_is_granted_after_a_pause_and_its_signals_are_reset() {
@@ -329,4 +331,37 @@ fn r3_a_kernel_that_is_never_reported_holds_nobody_up_once_its_queue_is_gone() {
         assert_eq!((v.load(done), forgotten.into_inner()), (0, 1));
         assert_eq!(v.finish((q0, q1)).of().transitions_that_counted, 1);
     }
+}
+
+/// One that comes while another has the lock waits for it, and is not turned away.
+#[test]
+fn s14_two_transitions_at_once_come_one_after_the_other() {
+    let v = Virtual::new(1);
+    let (serializer, (says, said)) = (v.serializer().downgrade(), mpsc::channel());
+    let second = Mutex::new(Some(says));
+    let (between, waits) = mpsc::channel();
+    // A barrier that counts nothing is cleared under the lock.
+    v.spy().on_write(move |_, _| {
+        let Some(says) = second.lock().unwrap().take() else {
+            return;
+        };
+        let serializer = serializer.upgrade().unwrap();
+        let (begins, begun) = mpsc::channel();
+        thread::spawn(move || {
+            begins.send(()).unwrap();
+            let second = serializer.disable();
+            // Not the last handle: that is for the test to drop.
+            drop(serializer);
+            says.send(second).unwrap();
+        });
+        begun.recv_timeout(Duration::from_secs(60)).unwrap();
+        thread::sleep(Duration::from_millis(100));
+        between.send(()).unwrap();
+    });
+    v.rig().enable().unwrap();
+    waits.try_recv().expect("nothing was stored");
+    let second = said.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(second, Ok(Transition::Changed { waiting_for: 0 }));
+    assert_eq!(v.stats().transitions, 2);
+    v.finish(());
 }
