@@ -180,6 +180,8 @@ impl Run {
         };
         let answer = serializer.ready(id);
         let mut world = self.world();
+        // What it did says more than what it answers.
+        world.found()?;
         let right = if drops { Handler::Drop } else { Handler::Keep };
         ensure(answer == right, Rule::Answer, || {
             format!("ready of queue {queue} says {answer:?}")

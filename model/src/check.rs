@@ -16,6 +16,7 @@ impl Run {
             ensure(reports.is_empty(), Rule::Reports, || format!("{reports:?}"))?;
         }
         self.check_mode()?;
+        self.check_requests()?;
         self.check_barriers()?;
         self.check_cuts()?;
         self.check_statistics()

@@ -73,11 +73,13 @@ pub enum Fault {
     MarkerOvertakes,
     /// A marker is reported when it is written.
     MarkerReportedAtOnce,
+    /// A guard's end is not said.
+    RequestKept,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::BarrierBornClear,
         Self::BlockBornOpen,
         Self::TransitionPacketLost,
@@ -111,6 +113,7 @@ impl Fault {
         Self::CutForgetful,
         Self::MarkerOvertakes,
         Self::MarkerReportedAtOnce,
+        Self::RequestKept,
     ];
 
     /// The rules of which at least one notices it. Which of several depends on the case.
@@ -139,13 +142,13 @@ impl Fault {
             Self::EscapeKept => &[Rule::Leak],
             Self::ForcedNewestFirst => &[Rule::Forces],
             Self::ClockAhead | Self::StallUnnamed | Self::ReleaseUnsaid => &[Rule::Stalls],
-            Self::ShutdownUnsaid => &[Rule::Answer],
+            Self::ShutdownUnsaid | Self::RequestKept => &[Rule::Answer],
             Self::FinishedEarly => &[Rule::Leak],
             Self::LeaveUnsaid => &[Rule::CalledAfterEnd],
             Self::CutForgetful => &[Rule::Cut],
             Self::MarkerOvertakes => &[Rule::ModesOverlap],
-            // It may be told from what stands in front of the marker.
-            Self::MarkerReportedAtOnce => &[Rule::ModesOverlap, Rule::Reports],
+            // It may be told from what stands in front of the marker, or from a barrier that counts it.
+            Self::MarkerReportedAtOnce => &[Rule::ModesOverlap, Rule::Reports, Rule::Clears],
         }
     }
 }

@@ -34,6 +34,11 @@ impl Run {
             }
             End::Abrupt => self.world().tally.abrupt_ends += 1,
         }
+        // The end of a request is a transition, which the model has to be told of.
+        while !self.requests.is_empty() {
+            self.end_request(self.setup.seed, true)?;
+            self.check()?;
+        }
         self.take_tally();
         self.drop_all(&mut dice)
     }

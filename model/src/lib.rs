@@ -19,7 +19,7 @@
 //! | `oracle`, `period`, `token`, `exclusion`, `release` | the sequential model |
 //! | `world`, `runtime` | the three of them together, and the serializer's way to them |
 //! | `lives`, `run` | carrying operations out, on one serializer after the other |
-//! | `calls`, `dispatches`, `completions`, `transitions`, `cuts`, `gaps` | the operations of everyday |
+//! | `calls`, `dispatches`, `completions`, `transitions`, `requests`, `cuts`, `gaps` | the operations of everyday |
 //! | `stalls`, `lifecycle` | those of the end, and of what never ends |
 //! | `check`, `finish` | what is checked after every step, and at the end |
 //! | [`Fault`] | plants a fault, to see that its check fires |
@@ -41,6 +41,7 @@ mod operation;
 mod oracle;
 mod period;
 mod release;
+mod requests;
 mod run;
 mod runtime;
 mod signals;

@@ -81,6 +81,22 @@ pub enum Operation {
     Enable(Option<Failure>),
     /// Stop serializing. For barriers by themselves: arm one.
     Disable(Option<Failure>),
+    /// Somebody requests that kernels are serialized.
+    Request {
+        /// Whether the signals of its transition can't be had.
+        failure: Option<Failure>,
+        /// By hand, without a guard.
+        by_hand: bool,
+    },
+    /// A guard's request ends.
+    EndRequest {
+        /// Which.
+        choice: u8,
+        /// It is dropped, which says nothing.
+        drops: bool,
+    },
+    /// A request that was made by hand is given back, or none.
+    Release,
     /// The runtime destroys a queue with whatever it holds.
     Destroy {
         /// Which queue.
@@ -339,6 +355,16 @@ impl Operation {
             208 => Self::Lose { choice: a },
             209..=210 => Self::Repeat { choice: a },
             211 => Self::Foreign { choice: a },
+            // Fewer requests than ends, or nothing would ever turn it off.
+            212..=226 if matches!(b % 8, 1 | 2) => Self::Request {
+                failure: Failure::of(a).filter(|_| kind > 223),
+                by_hand: b % 8 == 1,
+            },
+            227..=239 if matches!(b % 8, 1..=3) => Self::EndRequest {
+                choice: a,
+                drops: b & 8 != 0,
+            },
+            227..=239 if matches!(b % 8, 4 | 5) => Self::Release,
             212..=223 => Self::Enable(None),
             224..=226 => Self::Enable(Failure::of(a)),
             227..=237 => Self::Disable(None),

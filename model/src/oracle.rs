@@ -6,6 +6,7 @@
 //! that keeps the mode, and so is a gap while kernels are serialized.
 
 use crate::period::Period;
+use crate::requests::Wanted;
 use crate::signals::{Signal, Signals};
 use crate::token::Token;
 use crate::violation::{Checked, Rule, ensure};
@@ -67,6 +68,8 @@ pub(crate) struct Model {
     pub(crate) queues: Vec<Queue>,
     pub(crate) dispatches: Vec<Dispatch>,
     pub(crate) periods: Vec<Period>,
+    /// Who wants kernels serialized.
+    pub(crate) wanted: Wanted,
     pub(crate) token: Token,
     pub(crate) stage: Stage,
     /// Everything was let through.
@@ -106,6 +109,7 @@ impl Model {
                 epoch,
                 ..Period::default()
             }],
+            wanted: Wanted::default(),
             token: Token::default(),
             stage: Stage::Open,
             let_through: false,

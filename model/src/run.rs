@@ -3,12 +3,15 @@
 use crate::cuts::Made;
 use crate::fault::Fault;
 use crate::operation::{Kind, Operation, Setup};
+use crate::requests::Wish;
 use crate::runtime::Shared;
 use crate::stalls::Watcher;
 use crate::subject::Subject;
 use crate::violation::Checked;
 use crate::world::World;
-use hsa_serializer::{BarrierHandle, Domain, OnMisuse, Outcome, Queue, QueueId, Serializer};
+use hsa_serializer::{
+    BarrierHandle, Domain, OnMisuse, Outcome, Queue, QueueId, Request, Serializer,
+};
 use std::sync::{Arc, MutexGuard, OnceLock};
 
 /// A queue's host side.
@@ -47,6 +50,8 @@ pub(crate) struct Run {
     pub(crate) on_gone: u64,
     pub(crate) misuse: u64,
     pub(crate) cuts: Vec<Made>,
+    /// The guards that live.
+    pub(crate) requests: Vec<Request<Shared>>,
     pub(crate) watchers: Vec<Watcher>,
     /// The time that who looks for stalls goes by.
     pub(crate) clock: u64,
@@ -81,6 +86,7 @@ impl Run {
             on_gone: 0,
             misuse: 0,
             cuts: Vec::new(),
+            requests: Vec::new(),
             clock: 0,
         }
     }
@@ -128,8 +134,11 @@ impl Run {
             }
             Operation::Repeat { choice } => self.repeat(choice),
             Operation::Foreign { choice } => self.complete_foreign(choice),
-            Operation::Enable(failure) => self.change(true, failure),
-            Operation::Disable(failure) => self.change(false, failure),
+            Operation::Enable(failure) => self.change(Wish::Switch(true), failure),
+            Operation::Disable(failure) => self.change(Wish::Switch(false), failure),
+            Operation::Request { failure, by_hand } => self.request(failure, by_hand),
+            Operation::EndRequest { choice, drops } => self.end_request(choice, drops),
+            Operation::Release => self.release(),
             Operation::Destroy { queue, say } => self.destroy(queue, say),
             Operation::Say { choice } => {
                 pick(&self.unsaid, choice).map_or(Ok(()), |queue| self.say(queue))

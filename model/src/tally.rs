@@ -50,6 +50,14 @@ tally! {
     transitions,
     /// Transitions that counted somebody.
     transitions_that_counted,
+    /// Requests.
+    requests,
+    /// Those of them that were made while another one lived.
+    requests_nested,
+    /// Times that it was switched off while somebody requested it.
+    kept,
+    /// Releases of what nobody had acquired.
+    unbalanced,
     /// Transition packets.
     tags,
     /// Barriers that were superseded.

@@ -2,6 +2,7 @@
 
 use crate::calls::{Before, wrong};
 use crate::operation::Failure;
+use crate::requests::Wish;
 use crate::run::{Armed, Run, pick};
 use crate::subject::Subject;
 use crate::violation::{Checked, Rule, ensure};
@@ -9,57 +10,60 @@ use hsa_serializer::{Drain, SignalError, Transition, TransitionError};
 use std::sync::{Arc, OnceLock};
 
 impl Run {
-    pub(crate) fn change(&mut self, enabled: bool, failure: Option<Failure>) -> Checked {
+    pub(crate) fn change(&mut self, wish: Wish, failure: Option<Failure>) -> Checked {
         let before = self.plan(failure);
-        let (shut_down, now, creations) = {
+        let (shut_down, now, wanted, creations) = {
             let world = self.world();
             (
                 world.model.shut_down(),
                 world.model.enabled(),
+                world.model.wanted,
                 world.creations,
             )
         };
         if matches!(self.subject, Subject::Set(_)) {
             return self.arm(before, shut_down);
         }
-        if !shut_down && now != enabled {
+        let enabled = wanted.after(wish).any();
+        let changes = !shut_down && now != enabled;
+        if changes {
             self.world().model.begin(enabled, 1);
         }
-        let answer = {
-            let Subject::Serializer(serializer) = &self.subject else {
-                return Ok(());
-            };
-            if enabled {
-                serializer.enable()
-            } else {
-                serializer.disable()
-            }
-        };
+        let answer = self.make(wish);
         let failed = self.has_failed(before, matches!(answer, Err(TransitionError::Signal(_))))?;
+        // What asks for it is turned away after the end; what gives it back never is.
+        let asks = matches!(wish, Wish::Switch(_) | Wish::Request | Wish::Acquire);
         match answer {
-            Err(TransitionError::ShutDown) if shut_down => Ok(()),
-            Ok(Transition::Unchanged) if !shut_down && now == enabled => Ok(()),
-            Err(TransitionError::Signal(e)) if failed && enabled => {
+            Err(TransitionError::ShutDown) if shut_down && asks => return Ok(()),
+            Err(TransitionError::Signal(e)) if failed && changes && enabled => {
                 self.world().model.take_back();
                 let null = failure.is_some_and(|f| f.null);
-                ensure(null == (e == SignalError::NullHandle), Rule::Answer, || {
+                return ensure(null == (e == SignalError::NullHandle), Rule::Answer, || {
                     format!("{e:?}")
-                })
+                });
             }
-            Ok(Transition::Changed { waiting_for }) if !shut_down && now != enabled => {
+            Ok(_) if shut_down && asks => return wrong("a call after the end", answer),
+            Ok(None) => {}
+            Ok(Some(Transition::Changed { waiting_for })) if changes => {
                 let world = self.world();
                 let right = world.model.periods[world.model.now()].targets.len();
                 ensure(waiting_for == right, Rule::Answer, || {
                     format!("waiting for {waiting_for} queues, not {right}")
                 })?;
-                ensure(
-                    enabled || world.creations == creations,
-                    Rule::Answer,
-                    || "disabling asked for a signal".into(),
-                )
             }
-            other => wrong(if enabled { "enable" } else { "disable" }, other),
+            Ok(Some(did)) if !changes && did == wanted.stays(wish) => {
+                let kept = matches!(did, Transition::Kept { .. });
+                self.world().tally.kept += u64::from(kept);
+            }
+            other => return wrong(&format!("{wish:?}"), other),
         }
+        let mut world = self.world();
+        world.model.wanted = wanted.after(wish);
+        ensure(
+            enabled || world.creations == creations,
+            Rule::Answer,
+            || "disabling asked for a signal".into(),
+        )
     }
 
     fn arm(&mut self, before: Option<Before>, shut_down: bool) -> Checked {
