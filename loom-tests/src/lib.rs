@@ -8,19 +8,30 @@
 #[cfg(hsa_serializer_loom)]
 mod check;
 #[cfg(hsa_serializer_loom)]
+#[path = "../../capi/src/lease.rs"]
+mod lease;
+#[cfg(hsa_serializer_loom)]
+mod leased;
+#[cfg(hsa_serializer_loom)]
 mod limits;
 #[cfg(hsa_serializer_loom)]
 mod race;
 #[cfg(hsa_serializer_loom)]
 mod sim;
 #[cfg(hsa_serializer_loom)]
+mod sync;
+#[cfg(hsa_serializer_loom)]
 mod table;
 
 #[cfg(hsa_serializer_loom)]
-pub use check::Model;
+pub use check::{Explored, Guard, Model};
+#[cfg(hsa_serializer_loom)]
+pub use leased::Leased;
 #[cfg(hsa_serializer_loom)]
 pub use race::{drain, together, together3};
 #[cfg(hsa_serializer_loom)]
 pub use sim::{Packet, Sim};
+#[cfg(hsa_serializer_loom)]
+pub use sync::Step as LeaseStep;
 #[cfg(hsa_serializer_loom)]
 pub use table::main;

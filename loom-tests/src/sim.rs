@@ -7,7 +7,9 @@
 //! A breach is recorded and raised at the end of the execution, when all threads are back: a panic
 //! in the middle of one would be hidden by what it leaves behind.
 
-use hsa_serializer::{AqlPacket, QueueId, Report, Runtime, SignalKind, hsa_signal_t, hsa_status_t};
+use hsa_serializer::{
+    AqlPacket, Event, Observer, QueueId, Report, Runtime, SignalKind, hsa_signal_t, hsa_status_t,
+};
 use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread::ThreadId;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -39,6 +41,8 @@ struct Table {
     /// Reports that it was given, and how many it was told were lost.
     reports: (u64, u64),
     breach: Option<String>,
+    /// The queues that there are, for who looks at grants.
+    queues: Vec<QueueId>,
 }
 
 /// For whom the runtime is over.
@@ -261,7 +265,28 @@ impl Default for Sim {
     }
 }
 
+impl Sim {
+    /// From here on a grant to any other queue is a breach.
+    pub fn grants_are_to(&self, queues: [QueueId; 2]) {
+        self.table().queues = queues.to_vec();
+    }
+}
+
+impl Observer for Sim {
+    fn event(&self, event: Event) {
+        let queues = self.table().queues.clone();
+        if let Event::Granted { queue, .. } = event {
+            let known = queues.is_empty() || queues.contains(&queue);
+            self.expect(known, "a queue was granted that there is not");
+        }
+    }
+}
+
 impl Runtime for Sim {
+    fn observer(&self) -> Option<&dyn Observer> {
+        Some(self)
+    }
+
     fn create_signal(&self, kind: SignalKind, initial: i64) -> Result<hsa_signal_t, hsa_status_t> {
         let mut table = self.table();
         let slot = table.free.pop().unwrap_or_else(|| {

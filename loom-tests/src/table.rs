@@ -1,8 +1,7 @@
 //! All models and their controls, each in a process of its own, as a table.
 
-use crate::check::{FAILED, HELD, Model};
+use crate::check::{Explored, FAILED, HELD};
 use crate::limits::{COUNTED, EARLY, ENDLESS, ORDERS};
-use hsa_serializer::Step;
 use std::process::{Command, ExitCode, Output};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,8 +13,9 @@ const CHILD: &str = "LOOM_TESTS_CHILD";
 const QUICK: &str = "LOOM_TESTS_QUICK";
 
 struct Job {
-    model: &'static Model,
-    control: Option<(Step, &'static str)>,
+    model: &'static dyn Explored,
+    /// The guard that is gone, and what must be said.
+    control: Option<(String, &'static str)>,
     bound: usize,
 }
 
@@ -24,7 +24,7 @@ struct Job {
 /// # Panics
 /// If a child process can't be started.
 #[must_use]
-pub fn main(models: &[&'static Model]) -> ExitCode {
+pub fn main(models: &[&'static dyn Explored]) -> ExitCode {
     if let Ok(child) = std::env::var(CHILD) {
         run_child(models, &child);
     }
@@ -34,12 +34,12 @@ pub fn main(models: &[&'static Model]) -> ExitCode {
         .unwrap_or_default();
     let quick = std::env::var_os(QUICK).is_some();
     let mut jobs = Vec::new();
-    for model in models.iter().filter(|m| m.name.contains(&filter)) {
-        let bound = if quick { model.quick } else { model.bound };
-        let controls = model.controls.iter().map(|c| Some(*c));
+    for model in models.iter().filter(|m| m.name().contains(&filter)) {
+        let bound = model.bound(quick);
+        let controls = model.controls().into_iter().map(Some);
         for control in std::iter::once(None).chain(controls) {
             jobs.push(Job {
-                model,
+                model: *model,
                 control,
                 bound,
             });
@@ -77,22 +77,18 @@ pub fn main(models: &[&'static Model]) -> ExitCode {
     ExitCode::from(u8::from(!failures.is_empty() || jobs.is_empty()))
 }
 
-fn run_child(models: &[&'static Model], child: &str) -> ! {
+fn run_child(models: &[&'static dyn Explored], child: &str) -> ! {
     let mut parts = child.split('|');
     let mut part = || parts.next().expect("three parts");
     let (name, without, bound) = (part(), part(), part());
+    let limits: [&dyn Explored; 2] = [&ENDLESS, &COUNTED];
     let model = models
         .iter()
         .copied()
-        .chain([&ENDLESS, &COUNTED])
-        .find(|m| m.name == name)
+        .chain(limits)
+        .find(|m| m.name() == name)
         .expect("a model of that name");
-    let step = model
-        .controls
-        .iter()
-        .map(|(step, _)| *step)
-        .find(|step| format!("{step:?}") == without);
-    model.explore_and_exit(step, bound.parse().expect("a number"));
+    model.explore_and_exit(without, bound.parse().expect("a number"));
 }
 
 /// What a child process said of its exploration.
@@ -105,13 +101,12 @@ struct Said {
 
 /// Explores a model in a process of its own, and prints what came of it.
 fn explore(
-    model: &Model,
-    without: Option<Step>,
+    model: &dyn Explored,
+    without: &str,
     bound: usize,
     environment: &[(&str, &str)],
 ) -> Said {
-    let name = model.name;
-    let without = without.map_or(String::new(), |step| format!("{step:?}"));
+    let name = model.name();
     let start = Instant::now();
     let output = Command::new(std::env::current_exe().expect("this program has a path"))
         .env(CHILD, format!("{name}|{without}|{bound}"))
@@ -135,12 +130,12 @@ fn explore(
 /// Ways in which an exploration would end early without failing.
 fn early_ends() -> Vec<String> {
     let mut failures = Vec::new();
-    let endless = explore(&ENDLESS, None, ENDLESS.bound, &[]);
+    let endless = explore(&ENDLESS, "", ENDLESS.bound, &[]);
     if endless.how != FAILED || !endless.message.contains("maximum number of branches") {
         failures.push(format!("an endless execution: {}", endless.message));
     }
     let [free, hurried] = [&[][..], &EARLY].map(|environment| {
-        let said = explore(&COUNTED, None, COUNTED.bound, environment);
+        let said = explore(&COUNTED, "", COUNTED.bound, environment);
         (said.how, said.executions.parse().unwrap_or(0))
     });
     if free.1 < ORDERS || free != hurried {
@@ -151,19 +146,19 @@ fn early_ends() -> Vec<String> {
 
 impl Job {
     fn run(&self) -> Result<(), String> {
-        let name = self.model.name;
-        let without = self.control.map(|(step, _)| step);
+        let name = self.model.name();
+        let without = self.control.as_ref().map_or("", |(step, _)| step);
         let said = explore(self.model, without, self.bound, &[]);
         let message = &said.message;
-        match (self.control, said.how.as_str()) {
+        match (&self.control, said.how.as_str()) {
             (None, HELD) if said.executions == "1" => Err(format!("{name} explores nothing")),
             (None, HELD) => Ok(()),
             (None, FAILED) => Err(format!("{name} fails: {message}")),
-            (Some((_, expected)), FAILED) if message.contains(expected) => Ok(()),
+            (Some((_, expected)), FAILED) if message.contains(*expected) => Ok(()),
             (Some((step, expected)), FAILED) => Err(format!(
-                "{name} without {step:?} fails for another reason than {expected:?}: {message}"
+                "{name} without {step} fails for another reason than {expected:?}: {message}"
             )),
-            (Some((step, _)), HELD) => Err(format!("{name} holds without {step:?}")),
+            (Some((step, _)), HELD) => Err(format!("{name} holds without {step}")),
             _ => Err(format!(
                 "{name}: the child ended with {}: {}",
                 said.output.status,

@@ -5,7 +5,7 @@
 //! are in a queue of which each is taken once, though its pusher may not have written it when somebody
 //! comes for it; and the generation.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::Step;
 use loom_tests::{Model, drain, together};
 

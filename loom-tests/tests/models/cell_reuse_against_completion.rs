@@ -5,7 +5,7 @@
 //! from it. What holds it: a cell becomes free a grace period after everybody has let go of it, and the
 //! completion is pinned.
 
-use crate::agent::Agent;
+use super::agent::Agent;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -4,7 +4,7 @@
 //! the only queue with a tag is destroyed: the barrier is safe to destroy, and the signal goes.
 //! What holds it: reclamation is deferred until who clears has unpinned.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -2,10 +2,11 @@
 //!
 //! What it fears: one of two completions comes between the stamp and the publishing of its queue's
 //! target, and either nobody gives that unit back, or it is the last one while another queue has
-//! not been looked at. What holds it: the publisher reads the count again, the completer reads what
-//! is due after counting, and the arming holds a unit of the gate until it is through.
+//! not been looked at; or a queue is taken for idle whose kernel runs. What holds it: the publisher
+//! reads the count again, the completer reads what is due after counting, the arming holds a unit of
+//! the gate until it is through, and passes over only what has completed everything.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::Step;
 use loom_tests::{Model, together3};
 use std::sync::Arc;
@@ -52,6 +53,7 @@ pub(crate) static MODEL: Model = Model {
     run,
     controls: &[
         (Step::ArmingUnit, "cleared before its last dispatch"),
+        (Step::IdleIfReached, "cleared before its last dispatch"),
         (Step::PublisherRereads, "did not clear"),
         (Step::CompleterReadsDue, "did not clear"),
     ],

@@ -4,8 +4,8 @@
 //! the cut's barrier holds back all later work for ever. What holds it: the publisher reads the count
 //! again, the completer reads what is due after counting.
 
-use crate::agent::Agent;
-use crate::ending::try_dispatch;
+use super::agent::Agent;
+use super::ending::try_dispatch;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -5,8 +5,8 @@
 //! transition: number and epoch are one word, and the barrier is in the list before the first word is
 //! stamped.
 
-use crate::agent::Agent;
-use crate::ending::try_dispatch;
+use super::agent::Agent;
+use super::ending::try_dispatch;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

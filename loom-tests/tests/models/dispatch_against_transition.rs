@@ -5,7 +5,7 @@
 //! found, and runs beside the kernels that the barrier waits for. What holds it: number and epoch
 //! are one word, and the barrier is in the list before the first word is stamped.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -5,7 +5,7 @@
 //! What holds it: what is due is taken away before looking, so whoever publishes later announces it
 //! anew.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -1,6 +1,6 @@
 //! How a serializer ends: what a host, its handler thread and a packet processor do about it.
 
-use crate::agent::Agent;
+use super::agent::Agent;
 use hsa_serializer::{AqlPacket, Handler, MAX_PACKETS, Queue, Serializer, Ticket};
 use loom_tests::{Packet, Sim, drain};
 

@@ -6,8 +6,8 @@
 //! What holds it: such a call is counted before it looks whether the serializer is open, and the
 //! shutdown waits for the counted ones before it looks for what they have made.
 
-use crate::agent::Agent;
-use crate::ending::try_finish;
+use super::agent::Agent;
+use super::ending::try_finish;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -6,8 +6,8 @@
 //! shutdown says that it has finished. What holds it: a queue's signals are destroyed by deferred
 //! functions, which wait for the completion's pin, and for which finishing waits.
 
-use crate::agent::Agent;
-use crate::ending::try_finish;
+use super::agent::Agent;
+use super::ending::try_finish;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

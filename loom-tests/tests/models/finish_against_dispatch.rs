@@ -5,8 +5,8 @@
 //! closing stamps the queue like a transition, and a dispatch that finds its epoch closed takes its
 //! number back.
 
-use crate::agent::Agent;
-use crate::ending::{try_dispatch, try_finish};
+use super::agent::Agent;
+use super::ending::{try_dispatch, try_finish};
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

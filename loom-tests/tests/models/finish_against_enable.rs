@@ -5,8 +5,8 @@
 //! it did not need after the shutdown has finished. What holds it: such a call is counted before it
 //! looks whether the serializer is open, and the shutdown waits for the counted ones.
 
-use crate::agent::Agent;
-use crate::ending::try_finish;
+use super::agent::Agent;
+use super::ending::try_finish;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -7,8 +7,8 @@
 //! destroyed by a deferred function, which waits for the callback's pin and for which finishing waits;
 //! and who took the -1 finds the queue removed, and goes.
 
-use crate::agent::Agent;
-use crate::ending::try_finish;
+use super::agent::Agent;
+use super::ending::try_finish;
 use hsa_serializer::{Handler, Step};
 use loom_tests::{Model, together};
 

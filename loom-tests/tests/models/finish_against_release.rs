@@ -6,8 +6,8 @@
 //! under its pin, and the last signals are destroyed, and the end is told, a grace period after the
 //! handle was taken away.
 
-use crate::agent::Agent;
-use crate::ending::try_finish;
+use super::agent::Agent;
+use super::ending::try_finish;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

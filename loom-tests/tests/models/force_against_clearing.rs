@@ -6,7 +6,7 @@
 //! holds it: both settle it in its life word, which one of them finds armed; and its signal goes after
 //! who was pinned.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::{Outcome, Step, Ticket};
 use loom_tests::{Model, together};
 use std::sync::Arc;

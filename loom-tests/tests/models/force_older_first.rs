@@ -5,8 +5,8 @@
 //! waits for: that one clears by itself, though what it counted is running, and nobody is told. What
 //! holds it: the older one is forced first.
 
-use crate::agent::Agent;
-use crate::ending::try_dispatch;
+use super::agent::Agent;
+use super::ending::try_dispatch;
 use hsa_serializer::{StallPolicy, Step};
 use loom_tests::{Model, together};
 use std::time::Duration;

@@ -5,8 +5,8 @@
 //! queue's target, and the barrier waits for it for ever, or clears before the marker was looked at.
 //! What holds it: what holds every transition.
 
-use crate::agent::Agent;
-use crate::ending::{gap, try_dispatch};
+use super::agent::Agent;
+use super::ending::{gap, try_dispatch};
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -5,8 +5,8 @@
 //! transition that it makes. What holds it: the marker is counted first, then the barrier is pushed,
 //! then the queues are stamped.
 
-use crate::agent::Agent;
-use crate::ending::{gap, try_dispatch};
+use super::agent::Agent;
+use super::ending::{gap, try_dispatch};
 use hsa_serializer::{Step, Ticket};
 use loom_tests::{Model, together};
 

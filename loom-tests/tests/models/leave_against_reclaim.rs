@@ -5,8 +5,8 @@
 //! call, and a signal of a runtime that is gone is destroyed. What holds it: who destroys a signal,
 //! and who stores to one, has looked whether everything is left.
 
-use crate::agent::Agent;
-use crate::ending::try_dispatch;
+use super::agent::Agent;
+use super::ending::try_dispatch;
 use hsa_serializer::Step;
 use loom_tests::{Model, drain, together};
 

@@ -5,7 +5,7 @@
 //! for the queue's state by compare-exchange, and the completion of a grant that was overtaken
 //! releases nothing.
 
-use crate::agent::Agent;
+use super::agent::Agent;
 use hsa_serializer::{StallPolicy, Step};
 use loom_tests::{Model, together};
 use std::time::Duration;

@@ -4,7 +4,7 @@
 //! queue granted, by compare-exchange here and by swap there, and a removal releases only what was
 //! granted.
 
-use crate::agent::Agent;
+use super::agent::Agent;
 use hsa_serializer::{StallPolicy, Step};
 use loom_tests::{Model, together};
 use std::time::Duration;

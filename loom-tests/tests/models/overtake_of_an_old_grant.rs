@@ -4,7 +4,7 @@
 //! is granted before the token is taken from the queue: a kernel that has just begun is overtaken,
 //! and another queue's runs beside it. What holds it: overtaking names the grant by its number.
 
-use crate::agent::{Agent, dispatch};
+use super::agent::{Agent, dispatch};
 use hsa_serializer::{StallPolicy, Step};
 use loom_tests::{Model, together};
 use std::time::Duration;

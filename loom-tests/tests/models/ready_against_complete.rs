@@ -4,7 +4,7 @@
 //! and its handler finds the queue still granted: that kernel is never granted. What holds it: the
 //! queue is idle again before `ready` is stored.
 
-use crate::agent::{Agent, dispatch};
+use super::agent::{Agent, dispatch};
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -4,7 +4,7 @@
 //! in turns: a completion of a queue that was not granted. What holds it: the serializer says of
 //! itself that all is released before it opens the first packet.
 
-use crate::agent::Agent;
+use super::agent::Agent;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -5,8 +5,8 @@
 //! let through. They wait for a barrier, a turn and a grant, of which nobody will hear any more. What
 //! holds it: each of them waits for the escape signal as well, and that stays open.
 
-use crate::agent::Agent;
-use crate::ending::try_dispatch;
+use super::agent::Agent;
+use super::ending::try_dispatch;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

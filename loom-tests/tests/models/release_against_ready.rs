@@ -6,8 +6,8 @@
 //! behind it wait for the escape signal as well, and a handler that comes after the switch, knowing
 //! that nobody's state means anything any more, does nothing.
 
-use crate::agent::Agent;
-use crate::ending::try_dispatch;
+use super::agent::Agent;
+use super::ending::try_dispatch;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

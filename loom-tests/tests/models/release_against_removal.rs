@@ -4,7 +4,7 @@
 //! gives it back where it did not have it, or is left among the ready ones and keeps its slot. What
 //! holds it: the queues' states stay what they were, and a removal releases only what was granted.
 
-use crate::agent::Agent;
+use super::agent::Agent;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -5,8 +5,8 @@
 //! reported before its barrier was cleared by force: it looks like a completion that the host made
 //! up. What holds it: barriers are cleared by force before the escape signal opens.
 
-use crate::agent::Agent;
-use crate::ending::try_dispatch;
+use super::agent::Agent;
+use super::ending::try_dispatch;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -6,8 +6,8 @@
 //! does nothing, and it is not called again: its signal is never destroyed and the shutdown never
 //! finishes. What holds it: who takes the -1 looks again whether the queue was removed.
 
-use crate::agent::Agent;
-use crate::ending::handlers;
+use super::agent::Agent;
+use super::ending::handlers;
 use hsa_serializer::{Handler, Step};
 use loom_tests::{Model, together};
 

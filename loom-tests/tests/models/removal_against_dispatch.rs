@@ -4,7 +4,7 @@
 //! own, and the barrier keeps that tag for ever. What holds it: the dispatch reads the count again
 //! after publishing, and finds it infinite.
 
-use crate::world::{World, dispatch, try_dispatch};
+use super::world::{World, dispatch, try_dispatch};
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

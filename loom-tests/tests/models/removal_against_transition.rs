@@ -5,7 +5,7 @@
 //! has been left by everybody meanwhile. What holds it: the transition reads the count again after
 //! publishing, and finds it infinite.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -4,7 +4,7 @@
 //! completion stores to signals that are gone. What holds it: completing and removing race for the
 //! queue's state by compare-exchange and swap, and the signals go after who was pinned.
 
-use crate::agent::Agent;
+use super::agent::Agent;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

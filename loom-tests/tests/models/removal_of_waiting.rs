@@ -6,7 +6,7 @@
 //! granter may be about to store to the `block` signal of the queue that goes: what holds that is that
 //! a queue's signals are destroyed by deferred functions, which wait for the granter's pin.
 
-use crate::agent::Agent;
+use super::agent::Agent;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -3,7 +3,7 @@
 //! What it fears: the queue is pushed twice and granted twice. What holds it: the exchange of
 //! `ready` from -1 to 1, which one callback wins.
 
-use crate::agent::Agent;
+use super::agent::Agent;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -4,7 +4,7 @@
 //! queue that has its slot by then, whose own kernel is still running. What holds it: a completion
 //! counts by compare-exchange against a word that holds the slot's generation.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::{Completion, Step};
 use loom_tests::{Model, drain, together};
 

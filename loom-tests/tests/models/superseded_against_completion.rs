@@ -4,7 +4,7 @@
 //! the new one, and the new one waits for ever, or the old one ends twice. What holds it: completion
 //! and move race for the entry by compare-exchange.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::{Outcome, Step};
 use loom_tests::{Model, together};
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! beside what the barrier counted. What holds it: a barrier is superseded only if no queue's stamp
 //! shows a dispatch in its epoch.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::{Step, Ticket};
 use loom_tests::{Model, together};
 

@@ -4,7 +4,7 @@
 //! while the queue's entry still names it: who settles the queue later takes a unit from freed
 //! memory. What holds it: a barrier is not closed before its gate was opened, superseded or not.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

@@ -6,7 +6,7 @@
 //! it closed takes its tag back. And the dispatch may be looking at a barrier that is being reclaimed:
 //! what holds that is that reclaiming is deferred, and the dispatch is pinned.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::Step;
 use loom_tests::{Model, drain, together};
 

@@ -4,8 +4,8 @@
 //! says that the shutdown has finished. What holds it: one of them starts the grace period, under the
 //! lock, and all wait for it to pass.
 
-use crate::agent::Agent;
-use crate::ending::try_finish;
+use super::agent::Agent;
+use super::ending::try_finish;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

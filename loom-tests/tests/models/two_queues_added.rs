@@ -5,7 +5,7 @@
 //! by packets that nobody lets through. What holds it: one of them sets it, by compare-exchange, and the
 //! other destroys its own.
 
-use crate::agent::{Agent, dispatch};
+use super::agent::{Agent, dispatch};
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 

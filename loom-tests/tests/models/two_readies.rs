@@ -2,9 +2,10 @@
 //!
 //! What it fears: a queue has been counted as ready and not yet pushed when the holder releases;
 //! the holder sees that somebody is ready, and finds nobody to grant. What holds it: a ready queue
-//! is pushed before it is counted.
+//! is pushed before it is counted. And that both find the token free and take it; it is taken by
+//! compare-exchange.
 
-use crate::agent::Agent;
+use super::agent::Agent;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 
@@ -38,5 +39,8 @@ pub(crate) static MODEL: Model = Model {
     bound: 4,
     quick: 3,
     run,
-    controls: &[(Step::PushBeforeAdd, "a granter found no ready queue")],
+    controls: &[
+        (Step::PushBeforeAdd, "a granter found no ready queue"),
+        (Step::TakeByExchange, "a granter found no ready queue"),
+    ],
 };

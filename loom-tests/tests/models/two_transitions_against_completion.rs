@@ -6,7 +6,7 @@
 //! publishes reads the count again, who completes reads what is due afterwards, and completion and move
 //! race for one entry by compare-exchange.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::{Outcome, Step};
 use loom_tests::{Model, together};
 use std::sync::Arc;

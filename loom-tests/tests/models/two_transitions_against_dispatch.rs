@@ -6,7 +6,7 @@
 //! place. What holds it: number and epoch are one word; each barrier is in the list before its first
 //! stamp; and the first one is superseded only where no stamp shows a dispatch of its epoch.
 
-use crate::world::{World, dispatch};
+use super::world::{World, dispatch};
 use hsa_serializer::{Step, Ticket};
 use loom_tests::{Model, together};
 

@@ -5,8 +5,8 @@
 //! before it is forced itself: all that it held back is held back still, and the older one was forced for
 //! nothing. What holds it: the transition lock.
 
-use crate::agent::Agent;
-use crate::ending::try_dispatch;
+use super::agent::Agent;
+use super::ending::try_dispatch;
 use hsa_serializer::Step;
 use loom_tests::{Model, together};
 
