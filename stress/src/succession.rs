@@ -9,7 +9,7 @@ use crate::tally::Tally;
 use harness::{BoxError, Counters, Dispatched, Serializing};
 use hsa_serializer::{
     AddQueueError, DispatchError, Domain, GapError, Handler, MAX_PACKETS, Mode, Queue, QueueId,
-    Ticket, Transition,
+    Serializer, Ticket,
 };
 use hsa_sys::{AqlPacket, SignalCondition, hsa_signal_t};
 use softgpu::{Gpu, SignalKind};
@@ -191,14 +191,7 @@ impl Succession {
             log.leaked.get_or_insert(begun);
         }
         drop(log);
-        let record = Record {
-            counted: None,
-            begun,
-            at: self.gpu.now(),
-            completed: None,
-            reported: None,
-            gone: slot.gone.clone(),
-        };
+        let record = Record::new(None, begun, self.gpu.now(), &slot.gone);
         self.records.add(kernel, record);
     }
 
@@ -373,14 +366,7 @@ impl Serializing for Succession {
             return None;
         };
         let (counted, ticket) = Counted::of(&reign, ticket);
-        let record = Record {
-            counted: Some(counted),
-            begun,
-            at: self.gpu.now(),
-            completed: None,
-            reported: None,
-            gone: slot.gone.clone(),
-        };
+        let record = Record::new(Some(counted), begun, self.gpu.now(), &slot.gone);
         self.records.add(kernel, record);
         self.tally.add("kernels", 1);
         let ticket = Held {
@@ -410,14 +396,7 @@ impl Serializing for Succession {
     }
 
     fn enable(&self) -> Result<bool, BoxError> {
-        let reign = self.current();
-        let _toggling = lock(&reign.toggling);
-        let bare = reign.uncovered();
-        let changed = reign.serializer.enable()? != Transition::Unchanged;
-        if changed {
-            reign.cover(&bare);
-        }
-        Ok(changed)
+        self.current().toggle(Serializer::enable)
     }
 
     fn disable(&self) -> Result<bool, BoxError> {
@@ -425,14 +404,7 @@ impl Serializing for Succession {
             self.end(how);
             return Ok(true);
         }
-        let reign = self.current();
-        let _toggling = lock(&reign.toggling);
-        let bare = reign.uncovered();
-        let changed = reign.serializer.disable()? != Transition::Unchanged;
-        if changed {
-            reign.cover(&bare);
-        }
-        Ok(changed)
+        self.current().toggle(Serializer::disable)
     }
 
     fn queue_destroyed(&self, key: QueueId) {

@@ -2,8 +2,11 @@
 
 use crate::lock;
 use crate::runtime::{Calls, Watched};
-use harness::Reports;
-use hsa_serializer::{Domain, QueueId, Serializer, Stall, StallPolicy, StallWatch, Stalled};
+use harness::{BoxError, Reports};
+use hsa_serializer::{
+    Domain, QueueId, Serializer, Stall, StallPolicy, StallWatch, Stalled, Transition,
+    TransitionError,
+};
 use softgpu::Gpu;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -94,6 +97,20 @@ impl Reign {
         for stall in stalls.iter().filter(|stall| stall.released) {
             log.released(now, stall);
         }
+    }
+
+    /// Turns serialization on or off by `toggle`; whether that changed anything.
+    pub(crate) fn toggle(
+        &self,
+        toggle: fn(&Serializer<Watched>) -> Result<Transition, TransitionError>,
+    ) -> Result<bool, BoxError> {
+        let _toggling = lock(&self.toggling);
+        let bare = self.uncovered();
+        let changed = toggle(&self.serializer)? != Transition::Unchanged;
+        if changed {
+            self.cover(&bare);
+        }
+        Ok(changed)
     }
 
     /// The queues whose unknown work no transition has counted yet.

@@ -1,9 +1,10 @@
 //! What the threads of a round do, each at random.
 
 use crate::forks::fork_once;
-use crate::lock;
+use crate::pinned::Pinned;
 use crate::round::{QUEUES, Round};
 use crate::succession::{Ending, Succession};
+use crate::{Options, lock};
 use fastrand::Rng;
 use hsa_serializer::{DrainError, ShutdownError, StallPolicy, Stalled};
 use softgpu::{Ends, Kernel, QueueState};
@@ -14,6 +15,9 @@ use std::time::{Duration, Instant};
 
 /// A program that can't be serialized takes a signal, until the round ends.
 const STALLING: u64 = 150;
+
+/// So many barriers at once make a transition a nested one.
+const NESTED: u64 = 3;
 
 /// So many losses of exclusiveness end a round.
 const MOST_LOSSES: u64 = 400;
@@ -26,19 +30,14 @@ const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
+type Act = fn(&Arc<Round>, &mut Rng);
+
 /// Everything at once, for so long.
-pub(crate) fn all(round: &Arc<Round>, lasts: Duration, seed: u64) {
-    let acts: [fn(&Arc<Round>, &mut Rng); 9] = [
-        submit,
-        submit,
-        toggle,
-        change_queues,
-        drain,
-        end,
-        bury,
-        fork,
-        look,
-    ];
+pub(crate) fn all(round: &Arc<Round>, lasts: Duration, seed: u64, options: &Options) {
+    let once: [Act; 8] = [toggle, change_queues, drain, end, bury, look, pin, visit];
+    let mut acts = vec![submit as Act; options.threads];
+    acts.extend(once);
+    acts.extend(options.forks.then_some(fork as Act));
     thread::scope(|scope| {
         let threads: Vec<_> = acts
             .into_iter()
@@ -133,12 +132,29 @@ fn stall(round: &Arc<Round>, rng: &mut Rng, place: usize) {
 }
 
 fn toggle(round: &Arc<Round>, rng: &mut Rng) {
-    // It fails where signals are scarce, and where the reign has just ended.
-    let _ = if rng.bool() {
-        round.profiler.enable()
+    let mut on = rng.bool();
+    let times = if rng.u8(..4) == 0 {
+        rng.usize(3..12)
     } else {
-        round.profiler.disable()
+        1
     };
+    for n in 0..times {
+        if n > 0 {
+            // Somebody may dispatch, and nobody completes.
+            nap(rng, Duration::from_micros(20));
+        }
+        // It fails where signals are scarce, and where the reign has just ended.
+        let _ = if on {
+            round.profiler.enable()
+        } else {
+            round.profiler.disable()
+        };
+        on = !on;
+    }
+    let serializer = &round.succession().current().serializer;
+    if times > 1 && serializer.statistics().barriers_live >= NESTED {
+        round.tally().add("nested toggles", 1);
+    }
     nap(rng, Duration::from_micros(600));
 }
 
@@ -346,4 +362,39 @@ fn look(round: &Arc<Round>, rng: &mut Rng) {
         nap(rng, ms(6));
         away(false);
     }
+}
+
+/// A thread sits pinned for a while, and nothing that is retired meanwhile can be reclaimed.
+fn pin(round: &Arc<Round>, rng: &mut Rng) {
+    nap(rng, ms(60));
+    let domain = &round.succession().domain;
+    let pinned = Pinned::new(domain);
+    nap(rng, ms(30));
+    let held = domain.pending() as u64;
+    round.tally().add("held back by pins", held);
+    round.tally().at_least("most held back by a pin", held);
+    drop(pinned.ends());
+    round.tally().add("pins", 1);
+}
+
+/// Threads that come, do a little of what others do all the time, and go.
+fn visit(round: &Arc<Round>, rng: &mut Rng) {
+    let acts: [Act; 4] = [submit, submit, toggle, look];
+    let visitors: Vec<_> = (0..rng.usize(1..6))
+        .map(|_| {
+            let (round, mut rng) = (round.clone(), rng.fork());
+            thread::spawn(move || {
+                for _ in 0..rng.usize(1..4) {
+                    acts[rng.usize(..acts.len())](&round, &mut rng);
+                }
+            })
+        })
+        .collect();
+    round
+        .tally()
+        .add("threads that came and went", visitors.len() as u64);
+    for visitor in visitors {
+        visitor.join().expect("it does not panic");
+    }
+    nap(rng, ms(4));
 }

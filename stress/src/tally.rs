@@ -34,10 +34,8 @@ impl Tally {
         }
     }
 
-    /// One line.
-    pub(crate) fn line(&self) -> String {
-        let all = lock(&self.0);
-        let parts: Vec<_> = all.iter().map(|(what, n)| format!("{what} {n}")).collect();
-        parts.join(", ")
+    /// All of them, by name.
+    pub(crate) fn list(&self) -> Vec<(&'static str, u64)> {
+        lock(&self.0).iter().map(|(what, n)| (*what, *n)).collect()
     }
 }

@@ -49,6 +49,25 @@ pub(crate) struct Record {
     pub(crate) gone: Arc<AtomicBool>,
 }
 
+impl Record {
+    /// Of a kernel that has just been dispatched, or passed on, to a queue that may go.
+    pub(crate) fn new(
+        counted: Option<Counted>,
+        begun: u64,
+        at: u64,
+        gone: &Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            counted,
+            begun,
+            at,
+            completed: None,
+            reported: None,
+            gone: gone.clone(),
+        }
+    }
+}
+
 /// Every kernel of a round, by its number.
 #[derive(Debug, Default)]
 pub(crate) struct Records(Mutex<HashMap<u32, Record>>);

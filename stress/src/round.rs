@@ -249,6 +249,7 @@ impl Round {
             ("transitions", s.transitions),
             ("forced", s.forced),
             ("overtaken", s.overtaken),
+            ("superseded", s.superseded),
             ("tags", s.tags),
             ("grants", s.grants),
         ] {
@@ -311,7 +312,9 @@ pub(crate) fn round(
     gpu.faults().change(|plan| {
         if odd {
             (plan.handler_twice, plan.handler_late) = (0.02, 0.02);
-            (plan.late_by, plan.handler_after_destroy) = (300_000, 0.2);
+            plan.handler_after_destroy = 0.2;
+            // A while, or until all that it is about may be gone.
+            plan.late_by = [300_000, 5_000_000][rng.usize(..2)];
         }
         if round.scarce {
             (plan.create_fails, plan.create_gives_null) = (0.01, 0.01);
@@ -325,7 +328,10 @@ pub(crate) fn round(
     let total = Tally::default();
     total.take(round.tally());
     total.at_least("most signals", gpu.signals().stats().most_live);
-    total.add("handler calls", gpu.handlers().calls);
+    let handlers = gpu.handlers();
+    total.add("handler calls", handlers.calls);
+    total.add("handler calls, late", handlers.late);
+    total.add("handler calls, repeated", handlers.repeated);
     let left = lock(&round.left).take();
     let left = left.map_or(0, |left| left.live.load(SeqCst));
     drop(round);
