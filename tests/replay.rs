@@ -2,8 +2,14 @@
 
 #[path = "../examples/replay/cli.rs"]
 mod cli;
+#[path = "../examples/replay/draw.rs"]
+mod draw;
+#[path = "../examples/common/drawings.rs"]
+mod drawings;
 #[path = "../examples/replay/machine.rs"]
 mod machine;
+#[path = "../examples/common/output.rs"]
+mod output;
 #[path = "../examples/replay/plan.rs"]
 mod plan;
 #[path = "../examples/replay/report.rs"]

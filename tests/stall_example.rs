@@ -2,6 +2,8 @@
 
 #[path = "../examples/stall/cli.rs"]
 mod cli;
+#[path = "../examples/common/output.rs"]
+mod output;
 #[path = "../examples/stall/program.rs"]
 mod program;
 #[path = "../examples/stall/run.rs"]
@@ -10,6 +12,7 @@ mod run;
 mod text;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -71,6 +74,12 @@ fn the_crate_names_the_agent_the_queues_the_dispatch_and_who_waits_for_whom() {
             " holds the token with dispatch 0",
             "and queue ",
             " waits for it",
+            "Its snapshot then:",
+            " holds up the others: its kernel 0 was let go ",
+            "kernel 0 is ready, and has waited for its turn for ",
+            "What has to happen: kernel 0 of queue ",
+            "then this is a deadlock",
+            "Done about it: nothing, so far",
         ],
     );
     for case in ["transition", "copies"] {
@@ -82,6 +91,10 @@ fn the_crate_names_the_agent_the_queues_the_dispatch_and_who_waits_for_whom() {
                 "agent 0xa001: the barrier of epoch 1 waits",
                 "for queue 0 (0 of 1 dispatches completed)",
                 "and holds back queue 1 from dispatch 0 on",
+                "queue 0 holds up others: 1 kernel of it, dispatched before the change ",
+                "queue 1: kernel 0 waits until barrier 1 lets it through",
+                "What has to happen: what is left of queue 0 from before ends",
+                "then this is a deadlock",
             ],
         );
     }
@@ -100,7 +113,7 @@ fn the_crate_releases_it_and_says_what_that_cost() {
             &[
                 "at its end after ",
                 ": released, kernels may run side by side",
-                "kernels side by side: 2 at most, of which 1 started when they must not",
+                "kernels side by side: 2 at most, of which 1 started beside another's turn, the price of going on",
                 counted,
             ],
         );
@@ -133,4 +146,42 @@ fn arguments_that_are_wrong_and_the_help() {
     let (code, out, err) = run("--help");
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.contains("Exit codes: 0 "), "{out}");
+}
+
+/// Each program has a ring of arrows: who waits, by the serializer, and by the program itself.
+#[test]
+fn the_picture_shows_each_stall_as_a_ring() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stalls.svg");
+    let options = format!("--policy report --svg {}", file.display());
+    let lines: Vec<_> = CASES.iter().map(|_| "hangs, and was named").collect();
+    expect(3, &options, &lines);
+    let page = std::fs::read_to_string(file).unwrap();
+    let page = roxmltree::Document::parse(&page).unwrap();
+    let count = |class| {
+        page.descendants()
+            .filter(|n| n.attribute("class") == Some(class))
+            .count()
+    };
+    assert_eq!(
+        (count("root"), count("party"), count("waits"), count("also")),
+        (3, 5, 5, 3)
+    );
+}
+
+#[test]
+fn a_picture_that_cannot_be_is_an_error_before_anything_runs() {
+    let nowhere = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no_such_directory/out.svg");
+    let (code, out, err) = run(&format!("--svg {}", nowhere.display()));
+    let named = format!("error: --svg {}: cannot be written: ", nowhere.display());
+    assert!(
+        (code, out.as_str()) == (1, "") && err.starts_with(&named),
+        "{out}{err}"
+    );
+    for nothing_named in ["--serializer locked", "--policy release"] {
+        let (code, out, err) = run(&format!("{nothing_named} --svg out.svg"));
+        assert!(
+            (code, out.as_str()) == (2, "") && err.contains("--svg draws what is named"),
+            "{err}"
+        );
+    }
 }

@@ -1,12 +1,14 @@
 //! The arguments, and what goes wrong.
 
+use crate::draw;
+use crate::drawings::Outputs;
 use crate::machine::{Mode, replay};
 use crate::plan::Plan;
 use crate::report;
 use clap::Parser;
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Replays a kernel trace on an emulated GPU, as it was and serialized.
@@ -15,13 +17,16 @@ use std::time::Duration;
 struct Args {
     /// rocprofv3's kernel-trace CSV, or a Chrome trace as PyTorch's profiler writes it; plain or
     /// gzipped.
-    trace: PathBuf,
+    #[arg(value_name = "TRACE")]
+    file: PathBuf,
     /// Replay it once more, turning serialization on or off every so many milliseconds.
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     pause_every: Option<Duration>,
     /// From which the order is drawn of what happens at one moment.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    outputs: Outputs,
 }
 
 /// More toggles than this are a slip of the pen.
@@ -64,8 +69,9 @@ pub(crate) fn run(
 
 /// Reads, replays and prints; what was found that must not happen.
 fn replays(args: &Args, out: &mut impl Write) -> Result<Vec<String>, harness::BoxError> {
-    let trace = traces::read(&args.trace)?;
-    let name = args.trace.display();
+    let files = args.outputs.open()?;
+    let trace = traces::read(&args.file)?;
+    let name = args.file.display();
     let plan = Plan::new(&trace).map_err(|e| format!("{name}: {e}"))?;
     let mut modes = vec![Mode::AsItWas, Mode::Serialized];
     if let Some(every) = args.pause_every {
@@ -83,6 +89,15 @@ fn replays(args: &Args, out: &mut impl Write) -> Result<Vec<String>, harness::Bo
         .into_iter()
         .map(|mode| Ok((mode, replay(&plan, mode, args.seed)?)))
         .collect::<Result<Vec<_>, harness::BoxError>>()?;
+    if args.outputs.any() {
+        let timelines =
+            |shows: &dyn Fn(u64) -> bool| draw::timelines(&trace, &plan, &replays, shows);
+        let shown = timelines(&|number| args.outputs.shows(number));
+        let title = args.outputs.title(plan.kernels.len() as u64);
+        let file = Path::new(args.file.file_name().unwrap_or_default());
+        let title = format!("{}: {title}", file.display());
+        files.write(&title, &timelines(&|_| true), &shown)?;
+    }
     write!(out, "{}", report::text(&name, &trace, &plan, &replays))?;
     let problems = replays.into_iter().flat_map(|(mode, replay)| {
         let problems = replay.problems.into_iter();

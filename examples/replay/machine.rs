@@ -2,9 +2,12 @@
 
 use crate::plan::{Plan, Planned};
 use harness::{BoxError, Profiler, SoftRuntime, crate_serializer};
-use hsa_serializer::{Serializer, Statistics};
+use hsa_serializer::{Event, QueueId as SerializerQueue, Serializer, Statistics};
+use hsa_serializer_inspect::timeline::Log;
 use softgpu::{Config, Kernel, Queue, QueueConfig, QueueId, Step, VirtualGpu};
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// When serialization is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,10 @@ pub(crate) struct Replay {
     pub(crate) ran: Vec<Ran>,
     /// By agent.
     pub(crate) statistics: Vec<Statistics>,
+    /// What the serializers did, by agent.
+    pub(crate) events: Vec<Vec<(Duration, Event)>>,
+    /// The serializers' names of the queues.
+    pub(crate) queues: Vec<SerializerQueue>,
     /// What must not have happened.
     pub(crate) problems: Vec<String>,
 }
@@ -56,6 +63,7 @@ struct Seen {
 struct Machine {
     gpu: VirtualGpu,
     profilers: Vec<Profiler<Serializer<SoftRuntime>>>,
+    logs: Vec<Arc<Log>>,
     queues: Vec<Queue>,
     index_of: HashMap<QueueId, usize>,
     seen: Vec<Seen>,
@@ -80,11 +88,15 @@ pub(crate) fn replay(plan: &Plan, mode: Mode, seed: u64) -> Result<Replay, BoxEr
     let problems = machine.problems();
     let statistics = machine.profilers.iter();
     let statistics = statistics.map(|p| p.serializer().statistics()).collect();
+    let events = machine.logs.iter().map(|log| log.take()).collect();
+    let queues = machine.named();
     let ran = machine.tell(plan)?;
     machine.destroy_queues()?;
     Ok(Replay {
         ran,
         statistics,
+        events,
+        queues,
         problems,
     })
 }
@@ -101,11 +113,14 @@ impl Machine {
             punctual: true,
             ..Config::seed(seed)
         });
-        let profilers: Vec<_> = gpu
-            .agents()
-            .iter()
-            .map(|agent| Profiler::new(gpu.gpu(), *agent, crate_serializer))
-            .collect();
+        let (mut profilers, mut logs) = (Vec::new(), Vec::new());
+        for agent in gpu.agents() {
+            profilers.push(Profiler::new(gpu.gpu(), *agent, |runtime| {
+                let log = Arc::new(Log::new(runtime.clock()));
+                logs.push(log.clone());
+                crate_serializer(runtime.observed_by(log))
+            }));
+        }
         let mut queues = Vec::new();
         for agent in &plan.agent_of {
             queues.push(profilers[*agent].create_queue(QueueConfig {
@@ -123,6 +138,7 @@ impl Machine {
             seen: queues.iter().map(|_| Seen::default()).collect(),
             gpu,
             profilers,
+            logs,
             queues,
             ended: 0,
             spinning: 0,
@@ -259,6 +275,13 @@ impl Machine {
             .iter()
             .map(|kernel| queues[kernel.queue].next());
         Ok(ran.collect::<Option<_>>().ok_or("a kernel did not run")?)
+    }
+
+    /// The serializers' names of the queues.
+    fn named(&self) -> Vec<SerializerQueue> {
+        let queues = self.queues.iter();
+        let named = queues.filter_map(|q| self.profilers.iter().find_map(|p| p.id_of(q)));
+        named.collect()
     }
 
     fn destroy_queues(&self) -> Result<(), BoxError> {

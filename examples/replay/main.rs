@@ -1,7 +1,7 @@
 //! Replays a real kernel trace in virtual time, as it was and serialized.
 //!
 //! ```text
-//! cargo run --release --example replay -- TRACE [--pause-every MS] [--seed N]
+//! cargo run --release --example replay -- TRACE [--pause-every MS] [--seed N] [--trace OUT.json] [--svg OUT.svg]
 //! ```
 //!
 //! The trace is rocprofv3's kernel-trace CSV, or a Chrome trace as PyTorch's profiler writes it. An
@@ -17,9 +17,16 @@
 //! | `times` | busy time, overlap, makespan |
 //! | `waits` | how long kernels waited, and for what |
 //! | `report` | the tables |
+//! | `draw` | the replays as timelines |
+//! | `drawings`, `output` | the files that these are drawn into |
 
 mod cli;
+mod draw;
+#[path = "../common/drawings.rs"]
+mod drawings;
 mod machine;
+#[path = "../common/output.rs"]
+mod output;
 mod plan;
 mod report;
 mod times;

@@ -1,14 +1,17 @@
 //! The arguments, and which runs follow from them.
 
+use crate::output::Output;
 use crate::program::Case;
 use crate::run::{End, Run, Who, run as run_one};
 use crate::text;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 use harness::BoxError;
-use hsa_serializer::StallPolicy;
+use hsa_serializer::{Party, Snapshot, StallPolicy};
+use hsa_serializer_inspect::{Stalled, stall_svg};
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Runs programs that can't be serialized: under a serializer they hang, are named, or are released.
@@ -40,6 +43,9 @@ struct Arguments {
     #[arg(long, value_name = "MS", default_value_t = 500)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=60_000))]
     limit: u64,
+    /// Draw who waits for whom where this crate names a stall.
+    #[arg(long, value_name = "OUT.svg")]
+    svg: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -73,6 +79,18 @@ impl Arguments {
 
     /// Who serializes each program, one after the other.
     fn who(&self) -> Result<Vec<Who>, clap::Error> {
+        let who = self.asked()?;
+        let names = |who: &Who| matches!(who, Who::Crate(StallPolicy::Report, _));
+        if self.svg.is_some() && !who.iter().any(names) {
+            return Err(Self::command().error(
+                ErrorKind::ArgumentConflict,
+                "--svg draws what is named: by this crate, with '--policy report'",
+            ));
+        }
+        Ok(who)
+    }
+
+    fn asked(&self) -> Result<Vec<Who>, clap::Error> {
         match (self.serializer, self.policy) {
             (None, None) => Ok(vec![
                 Who::Nobody,
@@ -121,7 +139,10 @@ pub(crate) fn run(
             1
         }
         Ok((true, _)) if !arguments.shows_all() => 3,
-        Ok(_) => 0,
+        Ok(_) => {
+            let _ = writeln!(out, "All of it as it is to be: what hangs here has to.");
+            0
+        }
         Err(e) => {
             let _ = writeln!(err, "error: {e}");
             1
@@ -136,6 +157,9 @@ fn run_all(
     out: &mut impl Write,
 ) -> Result<(bool, Vec<String>), BoxError> {
     let limit = arguments.after() + Duration::from_millis(arguments.limit);
+    let svg = arguments.svg.as_deref();
+    let file = svg.map(|path| Output::open("--svg", path)).transpose()?;
+    let mut named = Vec::new();
     let cases = match arguments.case {
         Some(case) => vec![case],
         None => Case::ALL.to_vec(),
@@ -150,9 +174,41 @@ fn run_all(
             let told = check(&run, arguments.after()).into_iter();
             wrong
                 .extend(told.map(|wrong| format!("{}, {}: {wrong}", case.name(), text::who(*who))));
+            if let End::Named(_, then) = run.end {
+                named.push((case, then));
+            }
         }
     }
+    if let Some(file) = file {
+        let picture = draw(&named);
+        file.write(|out| writeln!(out, "{picture}"))?;
+    }
     Ok((hangs, wrong))
+}
+
+/// Who waits for whom, and what the kernel that all wait for waits for: the programs know that, the
+/// serializer does not.
+fn draw(named: &[(Case, Box<Snapshot>)]) -> String {
+    let of = |(case, snapshot): &(Case, Box<Snapshot>)| {
+        let title = format!("{}: {}", case.name(), case.in_short());
+        let root = snapshot.roots().first().map(|(root, _)| *root);
+        let queues = snapshot.queues.iter().map(|q| Party::Queue(q.queue));
+        let other = queues.into_iter().find(|queue| Some(*queue) != root);
+        let also = root
+            .zip(other)
+            .map(|(root, other)| (root, other, case.needs()));
+        (title, also)
+    };
+    let told: Vec<_> = named.iter().map(of).collect();
+    let stalls = told
+        .iter()
+        .zip(named)
+        .map(|((title, also), (_, snapshot))| Stalled {
+            title,
+            snapshot,
+            also: also.as_slice(),
+        });
+    stall_svg(&stalls.collect::<Vec<_>>())
 }
 
 /// What is not as it is to be.
@@ -161,7 +217,7 @@ fn check(run: &Run, after: Duration) -> Vec<String> {
     let lost = run.cost.all() > 0 && run.overlaps > 0;
     let expected = match (run.who, &run.end) {
         (Who::Nobody, End::Finished) | (Who::Locked, End::Hangs(_)) => !lost,
-        (Who::Crate(StallPolicy::Report, _), End::Named(_)) => !lost && run.took < after * 2,
+        (Who::Crate(StallPolicy::Report, _), End::Named(..)) => !lost && run.took < after * 2,
         (Who::Crate(StallPolicy::Release, _), End::Finished) => lost,
         _ => false,
     };

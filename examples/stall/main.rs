@@ -4,6 +4,7 @@
 //! cargo run --release --example stall
 //! cargo run --release --example stall -- --case token --serializer locked
 //! cargo run --release --example stall -- --case token --policy release
+//! cargo run --release --example stall -- --svg OUT.svg
 //! ```
 //!
 //! Three programs, on an emulated GPU: two kernels that need each other; a kernel that was in flight
@@ -18,8 +19,11 @@
 //! | `program` | the three programs |
 //! | `run` | one run of one of them, under a serializer or none |
 //! | `text` | what is printed of it |
+//! | `output` | the file that a picture of it goes into |
 
 mod cli;
+#[path = "../common/output.rs"]
+mod output;
 mod program;
 mod run;
 mod text;

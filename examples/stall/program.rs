@@ -27,6 +27,25 @@ impl Case {
         }
     }
 
+    pub(crate) fn in_short(self) -> &'static str {
+        match self {
+            Self::Token => "two kernels that need each other",
+            Self::Transition => "a kernel in flight at a transition needs one from after it",
+            Self::Copies => "the same through a copy engine, which takes its copies in order",
+        }
+    }
+
+    /// What the kernel that all wait for waits for, of the other queue.
+    pub(crate) fn needs(self) -> &'static str {
+        match self {
+            Self::Token => "its kernel spins until that one has started",
+            Self::Transition => "its kernel spins until that one has ended",
+            Self::Copies => {
+                "its kernel spins until a copy has ended, behind the copy of what that one computes"
+            }
+        }
+    }
+
     /// Who needs whom. The queues have the numbers that the crate gives them.
     pub(crate) fn story(self) -> &'static str {
         match self {

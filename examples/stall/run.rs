@@ -1,8 +1,8 @@
 //! One run of one program, under a serializer or none.
 
 use crate::program::{Case, Program};
-use harness::{BoxError, Profiler, Serializing, SoftRuntime, crate_serializer, drained_serializer};
-use hsa_serializer::{Serializer, Stall, StallPolicy, StallWatch};
+use harness::{BoxError, Profiler, Serializing, SoftRuntime, drained_serializer};
+use hsa_serializer::{Domain, Serializer, Snapshot, Stall, StallPolicy, StallWatch};
 use hsa_sys::hsa_agent_t;
 use softgpu::{Config, Stuck, ThreadedGpu};
 use std::time::{Duration, Instant};
@@ -23,8 +23,8 @@ pub(crate) enum End {
     Finished,
     /// The time is over: who waits for whom.
     Hangs(Stuck),
-    /// What stands still was named, and nobody was to release it.
-    Named(Vec<Stall>),
+    /// What stands still was named, and nobody was to release it: also who waits for whom then.
+    Named(Vec<Stall>, Box<Snapshot>),
 }
 
 /// What came of a run.
@@ -61,18 +61,28 @@ impl Cost {
 
 /// How often somebody looks whether it is over, or plays a kernel.
 const LOOK: Duration = Duration::from_micros(200);
+/// For kernels that nothing holds up, on the busiest machine.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Kernels that a released program dispatches afterwards.
 const AFTERWARDS: u32 = 20;
 
 /// Runs the program for so long at most.
 pub(crate) fn run(case: Case, who: Who, limit: Duration) -> Result<Run, BoxError> {
     match who {
-        Who::Nobody => run_on(case, who, limit, drained_serializer, |_| None),
-        Who::Locked => run_on(case, who, limit, drained_serializer, |_| None),
-        Who::Crate(policy, after) => run_on(case, who, limit, crate_serializer, |serializer| {
+        Who::Nobody | Who::Locked => {
+            let make = |runtime, _| drained_serializer(runtime);
+            run_on(case, who, limit, make, |_| None)
+        }
+        Who::Crate(policy, after) => run_on(case, who, limit, of_agent, |serializer| {
             Some(Checks::new(serializer, policy, after))
         }),
     }
+}
+
+/// A snapshot is to say of which GPU it is.
+fn of_agent(runtime: SoftRuntime, agent: hsa_agent_t) -> Serializer<SoftRuntime> {
+    let builder = Serializer::<SoftRuntime>::builder().agent(agent.handle);
+    builder.domain(Domain::new()).build(runtime)
 }
 
 /// The host's looking for stalls, which a profiler has a thread of its own for.
@@ -98,14 +108,14 @@ impl<'a> Checks<'a> {
     }
 
     /// What was named, if that is all that is to be done about it.
-    fn look(&mut self, now: Duration) -> Option<Vec<Stall>> {
+    fn look(&mut self, now: Duration) -> Option<(Vec<Stall>, Snapshot)> {
         if now < self.next {
             return None;
         }
         self.next = now + self.every;
         let stalls = self.watch.check_stalls(now);
         if self.policy == StallPolicy::Report {
-            return (!stalls.is_empty()).then_some(stalls);
+            return (!stalls.is_empty()).then(|| (stalls, self.serializer.snapshot()));
         }
         let released = stalls.into_iter().filter(|stall| stall.released);
         self.released.extend(released);
@@ -125,12 +135,12 @@ fn run_on<S: Serializing>(
     case: Case,
     who: Who,
     limit: Duration,
-    make: impl FnOnce(SoftRuntime) -> S,
+    make: impl FnOnce(SoftRuntime, hsa_agent_t) -> S,
     checks: impl for<'a> FnOnce(&'a S) -> Option<Checks<'a>>,
 ) -> Result<Run, BoxError> {
     let gpu = ThreadedGpu::new(Config::default());
     let agent = gpu.agent(0);
-    let profiler = Profiler::new(gpu.gpu(), agent, make);
+    let profiler = Profiler::new(gpu.gpu(), agent, |runtime| make(runtime, agent));
     let program = Program::start(case, &profiler, || {
         if who != Who::Nobody {
             profiler.enable()?;
@@ -146,8 +156,8 @@ fn run_on<S: Serializing>(
         if idle() {
             break End::Finished;
         }
-        if let Some(named) = checks.as_mut().and_then(|checks| checks.look(now)) {
-            break End::Named(named);
+        if let Some((named, then)) = checks.as_mut().and_then(|checks| checks.look(now)) {
+            break End::Named(named, Box::new(then));
         }
         if now >= limit {
             break End::Hangs(gpu.describe());
@@ -171,7 +181,7 @@ fn run_on<S: Serializing>(
     if let (End::Finished, Some(_)) = (&end, &checks) {
         // What was lost was lost once: from here on kernels run one by one again.
         program.go_on(AFTERWARDS)?;
-        gpu.wait_idle(limit)?;
+        gpu.wait_idle(PATIENCE)?;
         if gpu.witness().counts() != seen {
             problems.push("kernels ran side by side also after the release".into());
         }

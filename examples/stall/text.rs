@@ -30,9 +30,13 @@ pub(crate) fn of(run: &Run) -> impl Display + '_ {
                     writeln!(f, "hangs: not at its end after {took}")?;
                     waits(f, stuck)
                 }
-                End::Named(stalls) => {
+                End::Named(stalls, then) => {
                     writeln!(f, "hangs, and was named after {took}:")?;
-                    stalls.iter().try_for_each(|s| stall(f, run, s))
+                    stalls.iter().try_for_each(|s| stall(f, run, s))?;
+                    writeln!(f, "    Its snapshot then:")?;
+                    let text = then.to_string();
+                    text.lines()
+                        .try_for_each(|line| writeln!(f, "      {line}"))
                 }
                 End::Finished => {
                     writeln!(f, "at its end after {took}")?;
@@ -64,7 +68,7 @@ fn cost(f: &mut Formatter<'_>, run: &Run) -> fmt::Result {
     let Cost { forced, overtaken } = run.cost;
     writeln!(
         f,
-        ", of which {} started when they must not\n    losses of exclusiveness, as counted: \
+        ", of which {} started beside another's turn, the price of going on\n    losses of exclusiveness, as counted: \
          {forced} forced, {overtaken} overtaken",
         run.overlaps
     )

@@ -1,23 +1,18 @@
-//! The job, end to end: an application with several queues and threads, and a profiler that is
-//! resumed and paused while kernels are in flight, on an emulated GPU whose witness checks what
-//! comes of it.
-//!
-//! ```text
-//! cargo run --release --example pause_resume
-//! cargo run --release --example pause_resume -- --retire eager
-//! ```
-//!
-//! What it exits with stands in `--help`.
+//! The arguments, the runs, and what is printed of them.
 
+use crate::draw::{self, Seen};
+use crate::drawings::Outputs;
 use clap::{Parser, ValueEnum};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, Table};
 use harness::{Failed, Load, Run, Serializing, SoftRuntime};
+use hsa_serializer_inspect::timeline::Log;
 use indicatif::{ProgressBar, ProgressStyle};
 use softgpu::{SignalView, Stuck, Violation, Waits};
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::Write;
-use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Prints a line to standard error. Whoever closed that does not want it.
@@ -30,6 +25,7 @@ macro_rules! complain {
 /// Resumes and pauses a profiler while kernels are in flight.
 #[derive(Parser)]
 #[command(
+    name = "pause_resume",
     version,
     after_help = "Exit codes: 0 all is well; 1 something happened that must not \
     happen; 2 bad arguments; 3 it hangs; 4 it went well, but something that it is to try never \
@@ -57,6 +53,8 @@ struct Arguments {
     /// Who serializes, and when it lets go of a barrier's signal.
     #[arg(long, value_enum, default_value_t = Retire::Crate)]
     retire: Retire,
+    #[command(flatten)]
+    outputs: Outputs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -70,56 +68,110 @@ enum Retire {
 }
 
 impl Retire {
-    fn run(self, arguments: &Arguments, load: &Load, name: &str) -> Result<Run, Failed> {
+    fn run(self, arguments: &Arguments, load: &Load, name: &'static str) -> Seen {
         match self {
-            Self::Crate => run(arguments, load, name, harness::crate_serializer),
-            Self::Eager => run(arguments, load, name, harness::eager_serializer),
-            Self::Drained => run(arguments, load, name, harness::drained_serializer),
+            Self::Crate => run_load(arguments, load, name, harness::crate_serializer),
+            Self::Eager => run_load(arguments, load, name, harness::eager_serializer),
+            Self::Drained => run_load(arguments, load, name, harness::drained_serializer),
         }
     }
 }
 
-fn run<S: Serializing>(
+fn run_load<S: Serializing>(
     arguments: &Arguments,
     load: &Load,
-    name: &str,
+    name: &'static str,
     make: impl FnOnce(SoftRuntime) -> S,
-) -> Result<Run, Failed> {
+) -> Seen {
     let style = ProgressStyle::with_template("{msg:>14} {wide_bar} {pos}/{len} kernels {eta}");
     let bar = ProgressBar::new(load.kernels)
         .with_style(style.expect("the template is right"))
         .with_message(name.to_owned());
     let progress = |submitted| bar.set_position(submitted);
+    let mut log = None;
+    let make = |runtime: SoftRuntime| {
+        if !load.keep_kernels {
+            return make(runtime);
+        }
+        let kept = Arc::new(Log::new(runtime.clock()));
+        log = Some(kept.clone());
+        make(runtime.observed_by(kept))
+    };
     let outcome = if arguments.in_virtual_time {
         harness::run_virtual(load, make, &progress)
     } else {
         harness::run_threaded(load, make, &progress)
     };
     bar.finish_and_clear();
-    outcome
+    Seen {
+        name,
+        outcome,
+        events: log.map(|log| log.take()).unwrap_or_default(),
+    }
 }
 
-fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+/// Runs the program; what it exits with.
+pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments = match Arguments::try_parse_from(args) {
+        Ok(arguments) => arguments,
+        Err(e) => {
+            // Nobody is left to be told that it could not be written.
+            let _ = e.print();
+            return if e.use_stderr() { 2 } else { 0 };
+        }
+    };
+    let outputs = &arguments.outputs;
+    let files = match outputs.open() {
+        Ok(files) => files,
+        Err(e) => return wrong(e),
+    };
     let load = Load {
         queues: arguments.queues.into(),
         threads: arguments.threads.into(),
         kernels: arguments.kernels.into(),
         toggles: arguments.toggles.into(),
         seed: arguments.seed,
+        keep_kernels: outputs.any(),
         ..Load::default()
     };
-    let toggled = match arguments.retire.run(&arguments, &load, "resume, pause") {
+    let never = Load {
+        toggles: 0,
+        ..load.clone()
+    };
+    println!(
+        "{} kernels on {} queues, turned on and off {} times, and the same without; what hangs is named.",
+        load.kernels, load.queues, load.toggles
+    );
+    let toggled = arguments.retire.run(&arguments, &load, "resume, pause");
+    // What hangs is drawn as far as it came.
+    let free = match &toggled.outcome {
+        Ok(_) => Some(arguments.retire.run(&arguments, &never, "unserialized")),
+        Err(_) => None,
+    };
+    if outputs.any() {
+        let runs: Vec<_> = free.iter().chain([&toggled]).collect();
+        let all = draw::timelines(&runs, |_| true);
+        let shown = draw::timelines(&runs, |number| outputs.shows(number));
+        if let Err(e) = files.write(&outputs.title(load.kernels), &all, &shown) {
+            return wrong(e);
+        }
+    }
+    let toggled = match toggled.outcome {
         Ok(run) => run,
         Err(failed) => return explain(failed),
     };
-    let never = Load { toggles: 0, ..load };
-    let free = match arguments.retire.run(&arguments, &never, "unserialized") {
-        Ok(run) => run,
-        Err(failed) => return explain(failed),
+    let free = match free.map(|free| free.outcome) {
+        Some(Ok(run)) => run,
+        Some(Err(failed)) => return explain(failed),
+        None => unreachable!("it runs where the other one came to its end"),
     };
     print_table(&toggled, &free);
     judge(&toggled, &free, arguments.retire != Retire::Eager)
+}
+
+fn wrong(e: impl Display) -> u8 {
+    say("error", e);
+    1
 }
 
 fn print_table(run: &Run, free: &Run) {
@@ -128,7 +180,7 @@ fn print_table(run: &Run, free: &Run) {
     let c = &run.counters;
     let v = &run.violations;
     let overlaps = v.overlaps + v.mode_overlaps + v.old_after_new;
-    let rows: [(&str, String); 15] = [
+    let rows: [(&str, String); 18] = [
         ("kernels", run.kernels.ended.to_string()),
         ("of them serialized", run.serialized.kernels.to_string()),
         ("transitions", c.transitions.to_string()),
@@ -147,6 +199,19 @@ fn print_table(run: &Run, free: &Run) {
         (
             "grants that waited for the token",
             c.grants_contended.to_string(),
+        ),
+        ("time serialized", milliseconds(c.serialized)),
+        (
+            "  queues waited for their turn, all together / worst",
+            format!(
+                "{} / {}",
+                milliseconds(c.token_waited),
+                milliseconds(c.token_waited_most)
+            ),
+        ),
+        (
+            "  kernels waited for a transition",
+            milliseconds(c.barriers_armed),
         ),
         ("overlaps", overlaps.to_string()),
         ("stale packets", v.stale_packets.to_string()),
@@ -197,12 +262,16 @@ fn waits(times: &harness::WaitTimes) -> String {
     )
 }
 
+fn milliseconds(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}
+
 fn seconds(time: Duration) -> String {
     format!("{:.2} s", time.as_secs_f64())
 }
 
 /// The exit code of a run that came to its end.
-fn judge(run: &Run, free: &Run, drains: bool) -> ExitCode {
+fn judge(run: &Run, free: &Run, drains: bool) -> u8 {
     let mut bad = false;
     for run in [run, free] {
         for violation in run.examples.iter().take(20) {
@@ -214,34 +283,34 @@ fn judge(run: &Run, free: &Run, drains: bool) -> ExitCode {
         bad |= run.violations.total() > 0 || !run.reports.is_empty();
     }
     if bad {
-        return ExitCode::from(1);
+        return 1;
     }
     if let Some(counter) = run.untested(drains) {
         say(
             "it went well, but this run has not tried everything",
             format!("{counter}: 0"),
         );
-        return ExitCode::from(4);
+        return 4;
     }
     if free.kernels.most_running < 2 {
         say(
             "it went well, but this run has not tried everything",
             "the same load unserialized did not overlap",
         );
-        return ExitCode::from(4);
+        return 4;
     }
-    ExitCode::SUCCESS
+    0
 }
 
 fn say(what: &str, text: impl Display) {
     complain!("{what}: {text}");
 }
 
-fn explain(failed: Failed) -> ExitCode {
+fn explain(failed: Failed) -> u8 {
     match failed {
         Failed::Error(e) => {
             say("error", e);
-            ExitCode::from(1)
+            1
         }
         Failed::Stuck(stuck) => {
             let (mut waits, run) = *stuck;
@@ -257,7 +326,7 @@ fn explain(failed: Failed) -> ExitCode {
             waits.handlers.clear();
             waits.more_handlers = 0;
             complain!("\nWho waits for whom, {waits}");
-            ExitCode::from(3)
+            3
         }
     }
 }
