@@ -5,15 +5,21 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 
+pub mod c_abi;
+#[path = "../../capi/tests/misuse/host.rs"]
+#[allow(dead_code, reason = "the interface's own tests ask more of it")]
+mod host;
+mod pool;
 pub mod rings;
 
 /// A target's name, and what it does with an input: it panics where something is wrong.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 3] = [
+pub const TARGETS: [Target; 4] = [
     ("operations", operations),
     ("aql_rings", aql_rings),
+    ("c_abi", calls_of_c),
     ("trace_reader", trace_reader),
 ];
 
@@ -44,6 +50,16 @@ pub fn aql_rings(data: &[u8]) {
     };
     if let Err(violation) = rings::run(&case) {
         panic!("{violation}\n{case:?}");
+    }
+}
+
+/// Any calls of the C interface: each comes to what its arguments deserve.
+///
+/// # Panics
+/// If one does not.
+pub fn calls_of_c(data: &[u8]) {
+    if let Some(case) = decode::<c_abi::Case>(data) {
+        c_abi::run(&case);
     }
 }
 
