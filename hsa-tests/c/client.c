@@ -209,7 +209,7 @@ void join(pthread_t thread) { CHECK(pthread_join(thread, NULL) == 0, "a thread")
 
 static const struct scenario *const all[] = {
     load_scenarios,  barrier_scenarios, destroy_scenarios, lifetime_scenarios,
-    error_scenarios, signal_scenarios,  memory_scenarios,
+    error_scenarios, signal_scenarios,  memory_scenarios,  profiled_scenarios,
 };
 
 int main(int count, char **arguments) {

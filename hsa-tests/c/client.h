@@ -100,4 +100,5 @@ struct scenario {
     void (*run)(void);
 };
 extern const struct scenario load_scenarios[], barrier_scenarios[], destroy_scenarios[],
-    lifetime_scenarios[], error_scenarios[], signal_scenarios[], memory_scenarios[];
+    lifetime_scenarios[], error_scenarios[], signal_scenarios[], memory_scenarios[],
+    profiled_scenarios[];

@@ -1,10 +1,14 @@
-// hsa_init and hsa_shut_down: counted, repeated, with work pending; exit without the latter, by one thread
-// or another; and fork.
+// hsa_init and hsa_shut_down: counted, repeated, with work pending; exit without the latter, by one
+// thread or another, or in a signal handler; work that goes on after it; fork; files that can't be
+// written.
 #include "client.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,6 +90,35 @@ static void exit_shut_down(void) {
     for (;;) pause();
 }
 
+enum { LEFT = 30 };
+static hsa_queue_t *left[3];
+static hsa_signal_t left_over;
+
+// As the destructor of an object in static storage does, it waits for what the program has begun.
+static void clean_up(void) {
+    hsa_signal_value_t value = hsa_signal_wait_scacquire(
+        left_over, HSA_SIGNAL_CONDITION_LT, 1, 10 * ticks_per_second(), HSA_WAIT_STATE_BLOCKED);
+    CHECK(value == 0, "%ld kernels have not ended", (long)value);
+    for (unsigned i = 0; i < 3; i++) HSA(hsa_queue_destroy(left[i]));
+    stop();
+    ok("exit-cleanup %u", LEFT);
+}
+
+static void exit_cleanup(void) {
+    // Before hsa_init: it comes after everything that hsa_init registers.
+    CHECK(atexit(clean_up) == 0, "atexit");
+    start();
+    left_over = signal_of(LEFT);
+    for (unsigned i = 0; i < 3; i++) left[i] = queue_of(gpus[0], 64);
+    for (unsigned i = 0; i < LEFT; i++)
+        dispatch(left[i % 3], (struct kernel){.ns = 3000000, .completion = left_over});
+}
+
+static void leave(int signal) {
+    (void)signal;
+    exit(0);
+}
+
 static atomic_bool no_more;
 
 static void *go_on(void *argument) {
@@ -137,6 +170,120 @@ static void forks(void) {
     tell();
     ok("forks %u", FORKS);
     stop();
+}
+
+// The threads that a tool has given a name, each of which has to leave the application's signals
+// alone.
+static unsigned deaf_threads(const char *name, int signal) {
+    unsigned found = 0;
+    DIR *threads = opendir("/proc/self/task");
+    CHECK(threads != NULL, "no threads");
+    for (struct dirent *thread; (thread = readdir(threads)) != NULL;) {
+        char path[300], line[256];
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", thread->d_name);
+        FILE *status = thread->d_name[0] == '.' ? NULL : fopen(path, "r");
+        bool named = false;
+        while (status != NULL && fgets(line, sizeof line, status) != NULL) {
+            unsigned long blocked;
+            if (strncmp(line, "Name:\t", 6) == 0)
+                named = strncmp(line + 6, name, strlen(name)) == 0;
+            if (!named || sscanf(line, "SigBlk: %lx", &blocked) != 1) continue;
+            CHECK(blocked >> (signal - 1) & 1, "a thread of a tool's takes signals");
+            found++;
+        }
+        if (status != NULL) fclose(status);
+    }
+    closedir(threads);
+    return found;
+}
+
+// A signal's handler ends the process, on whichever thread the signal finds.
+static void interrupted(void) {
+    start();
+    use();
+    info("deaf=%u", deaf_threads("hsa-serializer", SIGUSR1));
+    ok("interrupted");
+    CHECK(signal(SIGUSR1, leave) != SIG_ERR, "a handler");
+    CHECK(kill(getpid(), SIGUSR1) == 0, "a signal");
+    pause_us(5000000);
+    CHECK(false, "the process went on");
+}
+
+static void *create_queues(void *unused) {
+    (void)unused;
+    while (!atomic_load(&no_more)) HSA(hsa_queue_destroy(queue_of(gpus[0], 64)));
+    return NULL;
+}
+
+// Children that go on to use the runtime, while their parent is in the middle of it. It works in
+// none of them, and may hang: this is for a tool that refuses.
+static void fork_use(void) {
+    enum { FORKS = 100 };
+    start();
+    pthread_t thread = spawn(create_queues, NULL);
+    for (unsigned i = 0; i < FORKS; i++) {
+        pause_us(i % 5 * 300);
+        pid_t child = fork();
+        CHECK(child != -1, "fork");
+        if (child == 0) {
+            hsa_queue_t *queue;
+            hsa_status_t status =
+                hsa_queue_create(gpus[0], 64, HSA_QUEUE_TYPE_MULTI, NULL, NULL, 0, 0, &queue);
+            CHECK(status == HSA_STATUS_ERROR_NOT_INITIALIZED, "%#x", status);
+            status = hsa_amd_profiling_set_profiler_enabled(NULL, 1);
+            CHECK(status == HSA_STATUS_ERROR_NOT_INITIALIZED, "%#x", status);
+            _exit(0);
+        }
+        end_of(child);
+    }
+    atomic_store(&no_more, true);
+    join(thread);
+    stop();
+}
+
+static hsa_status_t take_gpu(hsa_agent_t agent, void *gpu) {
+    hsa_device_type_t type;
+    HSA(hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type));
+    if (type == HSA_DEVICE_TYPE_GPU) *(hsa_agent_t *)gpu = agent;
+    return HSA_STATUS_SUCCESS;
+}
+
+static void *come_and_go(void *unused) {
+    (void)unused;
+    for (unsigned i = 0; i < 100; i++) {
+        HSA(hsa_init());
+        hsa_agent_t gpu = {0};
+        HSA(hsa_iterate_agents(take_gpu, &gpu));
+        hsa_queue_t *queue = queue_of(gpu, 64);
+        hsa_signal_t over = signal_of(1);
+        dispatch(queue, (struct kernel){.ns = 1000, .completion = over});
+        wait_for(over);
+        HSA(hsa_queue_destroy(queue));
+        HSA(hsa_signal_destroy(over));
+        HSA(hsa_shut_down());
+    }
+    return NULL;
+}
+
+// Two libraries that know nothing of each other: neither sees that the other one has shut the
+// runtime down.
+static void users(void) {
+    pthread_t one = spawn(come_and_go, NULL), two = spawn(come_and_go, NULL);
+    join(one);
+    join(two);
+    ok("users");
+}
+
+// No file may become long, and nobody reads what is written to standard error.
+static void unwritable(void) {
+    struct rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0, "a limit");
+    start();
+    for (unsigned i = 0; i < 10; i++) use();
+    stop();
+    int ends[2];
+    CHECK(pipe(ends) == 0 && dup2(ends[1], 2) == 2 && close(ends[0]) == 0, "a pipe");
+    ok("unwritable");
 }
 
 static void rounds(void) {
@@ -202,7 +349,12 @@ const struct scenario lifetime_scenarios[] = {
     {"exit-pending", exit_pending},
     {"exit-thread", exit_thread},
     {"exit-shut-down", exit_shut_down},
+    {"exit-cleanup", exit_cleanup},
+    {"interrupted", interrupted},
     {"forks", forks},
+    {"fork-use", fork_use},
+    {"users", users},
+    {"unwritable", unwritable},
     {"rounds", rounds},
     {"refcount", refcount},
     {"recycled", recycled},

@@ -238,6 +238,34 @@ void memsets() {
     printf("ok memsets=%u\n", ROUNDS + 1);
 }
 
+// An object in static storage, as applications have them: its destructor runs after main, and
+// waits.
+struct Context {
+    ~Context() {
+        for (hipStream_t stream : streams) HIP(hipStreamSynchronize(stream));
+        if (streams.empty()) return;
+        printf("ok context=%zu\n", streams.size());
+        fflush(stdout);
+    }
+
+    std::vector<hipStream_t> streams;
+};
+
+Context context;
+
+void destructor() {
+    enum { SIZE = 1 << 16, STREAMS = 3, ROUNDS = 40 };
+    void *memory[STREAMS];
+    for (auto &one : memory) {
+        HIP(hipMalloc(&one, SIZE));
+        context.streams.emplace_back();
+        HIP(hipStreamCreate(&context.streams.back()));
+    }
+    for (int round = 0; round < ROUNDS; round++)
+        for (unsigned i = 0; i < STREAMS; i++)
+            HIP(hipMemsetAsync(memory[i], round, SIZE, context.streams[i]));
+}
+
 // What the emulated GPU has run for this process. As much in every run, unless HIP itself differs.
 void count_kernels() {
     typedef int get(softgpu_counts *, size_t);
@@ -254,7 +282,8 @@ int main(int count, char **arguments) {
         const char *name;
         void (*run)();
     } scenarios[] = {{"copies", copies}, {"streams", streams}, {"threads", threads},
-                     {"events", events}, {"chains", chains},   {"memsets", memsets}};
+                     {"events", events}, {"chains", chains},   {"memsets", memsets},
+                     {"destructor", destructor}};
     if (count == 2 || count == 3) {
         int seconds = count == 3 ? atoi(arguments[2]) : 60;
         for (auto &scenario : scenarios) {

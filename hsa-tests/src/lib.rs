@@ -12,7 +12,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`hsa`] | the runtime's functions as calls that answer a `Result` |
+//! | [`hsa`], `hsa_app` | the runtime's functions as calls that answer a `Result`: a profiler's, and the others |
 //! | [`calls`] | what asynchronous handlers are registered with: numbers, never pointers |
 //! | [`gate`] | the way to the runtime, which can be closed for good |
 //! | [`interpose`], [`tally`] | those functions counted, and made to fail |
@@ -25,16 +25,24 @@
 //! | [`witness`] | what the emulated GPU has seen, asked past the runtime |
 //! | [`stalls`] | a host's thread that looks for stalls |
 //! | [`watchdog`] | ends a process that stands still, and says who waits for whom |
+//!
+//! Four of these files are those of the tool that users load (`tool/`): [`calls`], [`gate`], [`hsa`] and
+//! `order`. They are not a library of its own, since whoever links the tool would export its `OnLoad`.
 
 pub mod app;
+#[path = "../../tool/src/calls.rs"]
 pub mod calls;
 mod flights;
+#[path = "../../tool/src/gate.rs"]
 pub mod gate;
 pub mod host;
+#[path = "../../tool/src/hsa.rs"]
 pub mod hsa;
+mod hsa_app;
 mod interceptor;
 pub mod interpose;
 pub mod lifecycle;
+#[path = "../../tool/src/order.rs"]
 mod order;
 pub mod profiler;
 mod queues;

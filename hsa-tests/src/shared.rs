@@ -123,10 +123,10 @@ impl<S: Lifecycle> Core<S> {
         if signal.is_null() {
             return;
         }
-        self.hsa.copy_times(slot.signal, signal);
         if value < 0 {
             self.hsa.store(signal, value);
         } else {
+            self.hsa.copy_times(slot.signal, signal);
             self.hsa.subtract(signal, 1);
         }
     }

@@ -3,22 +3,14 @@
 
 mod native;
 
-use native::{Compiler, Run, Scenario, Tool, Witness};
+use native::{Run, Scenario, Tool, Witness};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 fn client() -> Option<&'static Path> {
     static CLIENT: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let compiler = Compiler {
-        program: "c++",
-        options: &["-std=c++17", "-D__HIP_PLATFORM_AMD__"],
-        language: "c++",
-        header: "hip/hip_runtime_api.h",
-        library: "-lamdhip64",
-        packages: "g++, libamdhip64-dev",
-    };
     CLIENT
-        .get_or_init(|| compiler.client("hip", "cpp"))
+        .get_or_init(|| native::HIP.client("hip", "cpp"))
         .as_deref()
 }
 

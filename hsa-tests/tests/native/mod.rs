@@ -4,12 +4,15 @@
 // Each of the test programs uses its part of it.
 #![allow(dead_code)]
 
+pub(crate) mod user;
+
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use xtask::build;
 use xtask::softgpu::{self, Outcome, Runtime};
@@ -32,6 +35,26 @@ pub(crate) struct Compiler {
     /// Debian's packages of them.
     pub(crate) packages: &'static str,
 }
+
+/// For programs in C that use HSA.
+pub(crate) const C: Compiler = Compiler {
+    program: "cc",
+    options: &["-std=gnu11"],
+    language: "c",
+    header: "hsa/hsa_ext_amd.h",
+    library: "-lhsa-runtime64",
+    packages: "gcc, libc6-dev, libhsa-runtime-dev",
+};
+
+/// For programs that use HIP.
+pub(crate) const HIP: Compiler = Compiler {
+    program: "c++",
+    options: &["-std=c++17", "-D__HIP_PLATFORM_AMD__"],
+    language: "c++",
+    header: "hip/hip_runtime_api.h",
+    library: "-lamdhip64",
+    packages: "g++, libamdhip64-dev",
+};
 
 impl Compiler {
     /// The client in a directory; `None`, said aloud, if something isn't installed.
@@ -59,6 +82,20 @@ impl Compiler {
         let errors = String::from_utf8_lossy(&compiled.stderr);
         assert!(compiled.status.success(), "{errors}");
         Some(client)
+    }
+
+    /// A shared object of one source file, which needs no library.
+    pub(crate) fn shared(&self, source: &str, to: &Path) {
+        let compiled = Command::new(self.program)
+            .args(self.options)
+            .args(["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"])
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(source))
+            .arg("-o")
+            .arg(to)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&compiled.stderr);
+        assert!(compiled.status.success(), "{errors}");
     }
 
     fn probe(&self) -> anyhow::Result<()> {
@@ -89,7 +126,7 @@ impl Compiler {
     }
 }
 
-fn temporary(name: &str) -> PathBuf {
+pub(crate) fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
@@ -106,12 +143,21 @@ pub(crate) enum Tool {
     Toggle(u32),
     /// The same, or steady where that is 0, and it does nothing at the end: there is no summary.
     Silent(u32),
+    /// The tool that users load, whatever the scenario's environment says to it.
+    User,
+    /// The same, switched off and on every so many microseconds; 0: by the program alone.
+    UserToggle(u32),
 }
 
 impl Tool {
-    fn add_to(self, command: &mut Command, summary: &Path) {
+    fn add_to(self, command: &mut Command, summary: &Path, files: &user::Files) {
         let kind = match self {
             Self::Bare => return,
+            Self::User => return files.add_to(command),
+            Self::UserToggle(period) => {
+                command.env("HSA_SERIALIZER_TOGGLE_US", period.to_string());
+                return files.add_to(command);
+            }
             Self::Save => "save",
             Self::Serialize => "serialize",
             Self::Toggle(period) => {
@@ -139,6 +185,15 @@ impl Tool {
     fn has_summary(self) -> bool {
         matches!(self, Self::Serialize | Self::Toggle(_))
     }
+
+    fn is_users(self) -> bool {
+        matches!(self, Self::User | Self::UserToggle(_))
+    }
+
+    /// Whether it serializes all the time.
+    fn is_steady(self) -> bool {
+        matches!(self, Self::Serialize | Self::User)
+    }
 }
 
 /// What the tool says of itself at the end.
@@ -157,6 +212,15 @@ pub(crate) struct Summary {
     pub(crate) overtaken: u64,
     /// Misuse that the serializer reported.
     pub(crate) reports: Vec<serde_json::Value>,
+    /// Kernels that ran beside a serialized one, as the users' tool has found by their times.
+    #[serde(default)]
+    pub(crate) overlaps: u64,
+    /// Kernels in that tool's trace.
+    #[serde(default)]
+    pub(crate) rows: u64,
+    /// Kernels that ran beside another one, by it.
+    #[serde(default)]
+    pub(crate) side_by_side: u64,
     /// What the emulated GPU saw of the process.
     pub(crate) witness: Witness,
 }
@@ -195,7 +259,7 @@ impl Summary {
     /// What must not be in it.
     fn objections(&self, tool: Tool, own: u64) -> Vec<&'static str> {
         let witness = &self.witness;
-        let gates = tool == Tool::Serialize && witness.kernels_started > 0;
+        let gates = tool.is_steady() && witness.kernels_started > 0;
         let objections = [
             (!self.reports.is_empty(), "misuse was reported"),
             // Beside kernels of queues that are not intercepted too: those run at the start at most.
@@ -216,6 +280,16 @@ impl Summary {
                 "kernels had no gate",
             ),
             (gates && self.serialized == 0, "nothing was serialized"),
+            (
+                self.overlaps > 0 && self.released() == 0,
+                "the tool has found overlaps",
+            ),
+            (
+                // A few may seem to, where the runtime has corrected its conversion of the GPU's clock; the
+                // tool's own count goes by that clock itself.
+                gates && self.side_by_side * 20 > self.rows && self.released() == 0,
+                "its trace has kernels side by side",
+            ),
         ];
         objections
             .into_iter()
@@ -303,18 +377,23 @@ impl Scenario<'_> {
             .file_name()
             .unwrap_or_default()
             .to_string_lossy();
-        let summary = temporary(&format!("{client}-{what}.json"));
+        // Two tests may run the same at a time.
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Relaxed);
+        let summary = temporary(&format!("{client}-{what}-{number}.json"));
         let _ = fs::remove_file(&summary);
         let mut command = runtime.command(self.client);
         command
             .arg(self.name)
             .arg(DEADLINE.as_secs().to_string())
-            .env("SOFTGPU_GPUS", self.gpus.to_string())
-            .envs(self.environment.iter().copied());
+            .env("SOFTGPU_GPUS", self.gpus.to_string());
         if let Some(ns) = self.kernel_ns {
             command.env("SOFTGPU_KERNEL_NS", ns.to_string());
         }
-        tool.add_to(&mut command, &summary);
+        let files = user::Files::new(&summary);
+        tool.add_to(&mut command, &summary, &files);
+        // Last, for it may have something to say to the tool.
+        command.envs(self.environment.iter().copied());
         let outcome = softgpu::run(command, DEADLINE + Duration::from_secs(10));
         assert!(outcome.succeeded(), "{what}: {outcome}");
         let mut run = Run {
@@ -325,6 +404,15 @@ impl Scenario<'_> {
             summary: Summary::default(),
         };
         assert!(!run.results.is_empty(), "{what}: {outcome}");
+        if tool.is_users() {
+            run.summary = files.summary(&outcome);
+            let found = run.summary.objections(tool, self.own);
+            assert!(
+                found.is_empty(),
+                "{what}: {found:?}: {:?}{outcome}",
+                run.summary
+            );
+        }
         if tool.has_summary() {
             let text = fs::read_to_string(&summary)
                 .unwrap_or_else(|e| panic!("{what}: the tool left no summary: {e}\n{outcome}"));

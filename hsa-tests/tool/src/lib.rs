@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `HSA_TEST_TOOL=save` | keeps the runtime's table for whoever asks with [`hsa_test_tool_table`]; the default |
 //! | `HSA_TEST_TOOL=serialize` | intercepts every queue of any program, and serializes its kernels |
+//! | `HSA_TEST_TOOL=pass` | intercepts every queue, and puts a packet of its own in front of each kernel: a tool beside another one |
+//! | `HSA_TEST_TOOL=scarce` | [`scarce::hsa_test_tool_fail_signals`] works: a runtime that has no signals left, for a tool that is loaded later |
 //! | `HSA_TEST_TOGGLE_US=N` | a thread pauses and resumes every N microseconds; 0 or unset: it stays on |
 //! | `HSA_TEST_STALLS_MS=N` | a thread looks for what has stood still for N milliseconds; 0 or unset: none |
 //! | `HSA_TEST_STALLS=release`, `report` | what it does about it; the default is to release |
@@ -14,9 +16,13 @@
 //! |---|---|
 //! | `settings` | the environment |
 //! | `hooks` | the functions that replace the runtime's |
+//! | `pass` | a tool that has intercept queues of its own |
+//! | `scarce` | a runtime that has no signals left |
 //! | `session` | the profiler between the first `hsa_init` and the last `hsa_shut_down` |
 
 mod hooks;
+mod pass;
+pub mod scarce;
 mod session;
 mod settings;
 
@@ -52,6 +58,8 @@ pub unsafe extern "C" fn OnLoad(
             let settings = Settings::read()?;
             match settings.mode {
                 Mode::Save => Ok(()),
+                Mode::Scarce => scarce::start(&tables).map_err(|e| e.to_string()),
+                Mode::Pass => pass::start(&tables).map_err(|e| e.to_string()),
                 Mode::Serialize => session::start(tables, settings).map_err(|e| e.to_string()),
             }
         });

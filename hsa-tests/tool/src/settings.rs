@@ -12,6 +12,10 @@ pub(crate) enum Mode {
     Save,
     /// It serializes.
     Serialize,
+    /// It intercepts queues, and adds packets of its own.
+    Pass,
+    /// Signals can be made to run out.
+    Scarce,
 }
 
 /// What the tool does where the runtime is shut down, or the process ends.
@@ -47,8 +51,12 @@ impl Settings {
         let mode = match get("HSA_TEST_TOOL").as_deref() {
             None | Some("save") => Mode::Save,
             Some("serialize") => Mode::Serialize,
+            Some("pass") => Mode::Pass,
+            Some("scarce") => Mode::Scarce,
             Some(other) => {
-                return Err(format!("HSA_TEST_TOOL={other}: must be save or serialize"));
+                return Err(format!(
+                    "HSA_TEST_TOOL={other}: must be save, serialize, pass or scarce"
+                ));
             }
         };
         // 0 is as good as nothing.
