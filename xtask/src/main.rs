@@ -8,8 +8,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
+use xtask::sanitize::{self, Lane};
 use xtask::softgpu::{self, Runtime};
-use xtask::{build, fuzz, trixie};
+use xtask::{bench_check, build, capi, fuzz, trixie};
 
 #[derive(Parser)]
 #[command(about = "The project's own commands")]
@@ -46,6 +47,36 @@ enum Task {
         /// Only this target.
         target: Option<String>,
     },
+    /// The performance targets beside what they are here, in less than three minutes.
+    ///
+    /// Exit code 0 where all are met, 1 where one is missed, 3 where none is and a figure was too noisy
+    /// to say anything, however often it was measured.
+    BenchCheck {
+        /// Only the targets in whose line this occurs.
+        #[arg(long, conflicts_with = "write")]
+        only: Option<String>,
+        /// Measures everything else too, and writes the tables and pictures of BENCHMARKS.md and
+        /// README.md: some minutes more.
+        #[arg(long)]
+        write: bool,
+    },
+    /// The tests, the stress and the examples under ThreadSanitizer, AddressSanitizer and LeakSanitizer.
+    ///
+    /// By the nightly toolchain, which has to be installed. Before anything else each has to report
+    /// faults that are planted.
+    Sanitize {
+        /// Only this one.
+        #[arg(value_enum)]
+        lane: Option<Lane>,
+        /// Fewer of everything: some minutes each.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// The C interface as its users get it: what docs/embedding.md says, run in a clean directory; the headers
+    /// as C99, C11, C++17 and C++20; the examples under sanitizers and Valgrind; by CMake and by cargo-c.
+    ///
+    /// What is not installed is skipped aloud, and fails where CI is set.
+    Capi,
     /// Runs a program on AMD's real HSA runtime over the emulated GPU; its exit code is passed on.
     ///
     /// The emulated GPU also reads SOFTGPU_REPORT (a file that gets who waits for whom, when the
@@ -219,7 +250,7 @@ fn main() -> ExitCode {
     // Not returned from `main`: that would print a backtrace of this program, where one is asked
     // for, behind the failure's own.
     match perform(task) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(e) => {
             eprintln!("== FAILED: {e:#}");
             failure
@@ -227,22 +258,31 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(task: Task) -> Result<()> {
+fn perform(task: Task) -> Result<ExitCode> {
     match task {
         Task::Test => run(vec![
             cargo("workspace tests", &["test", "--workspace", "--quiet"]),
             shuttle(None),
             loom(true, None),
-        ]),
-        Task::Loom { quick, model } => run(vec![loom(quick, model.as_deref())]),
-        Task::Shuttle { schedules } => run(vec![shuttle(schedules)]),
-        Task::Fuzz { seconds, target } => fuzz::run(seconds, target.as_deref()),
+        ])?,
+        Task::Loom { quick, model } => run(vec![loom(quick, model.as_deref())])?,
+        Task::Shuttle { schedules } => run(vec![shuttle(schedules)])?,
+        Task::Fuzz { seconds, target } => fuzz::run(seconds, target.as_deref())?,
+        Task::Capi => capi::run()?,
+        Task::BenchCheck { only, write } => return bench_check::run(only.as_deref(), write),
+        Task::Sanitize { lane, quick } => {
+            let lanes = lane.map_or(Lane::ALL.to_vec(), |lane| vec![lane]);
+            for lane in lanes {
+                sanitize::run(lane, quick)?;
+            }
+        }
         Task::Softgpu {
             runtime,
             gpus,
             kernel_ns,
             program,
-        } => on_softgpu(runtime, gpus, kernel_ns, &program),
-        Task::Trixie { force } => trixie::Tree::locate()?.make(force),
+        } => on_softgpu(runtime, gpus, kernel_ns, &program)?,
+        Task::Trixie { force } => trixie::Tree::locate()?.make(force)?,
     }
+    Ok(ExitCode::SUCCESS)
 }

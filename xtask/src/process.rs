@@ -154,10 +154,17 @@ mod tests {
         assert!(outcome.to_string().starts_with("HUNG"), "{outcome}");
         let mut lines = outcome.stdout.lines();
         assert_eq!(lines.next(), Some("before"));
-        // Gone, or not yet reaped by init.
         let stat = format!("/proc/{}/stat", lines.next().unwrap_or_default());
-        let state = std::fs::read_to_string(stat).unwrap_or_else(|_| "() Z".into());
-        assert!(state.contains(") Z"), "{state}");
+        // It was killed, and ends when it is next to run. Gone, or not yet reaped by init.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let state = std::fs::read_to_string(&stat).unwrap_or_else(|_| "() Z".into());
+            if state.contains(") Z") {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{state}");
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     #[test]
