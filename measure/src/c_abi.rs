@@ -2,6 +2,9 @@
 //!
 //! The functions are called through pointers that the compiler does not see through, as a program calls those of a
 //! shared library. Calls of one kind are timed in a row, and the others that they need are made in between, untimed.
+//!
+//! Each dispatch has a record, in which its ticket stays until the completion, as it does in a profiler. A C program
+//! has the library write into the record; a copy from elsewhere would be the program's affair.
 
 use crate::hot::{self, ROOM};
 use crate::{Shape, Signals};
@@ -25,9 +28,10 @@ const BATCH: usize = 1000;
 
 /// One dispatch and its completion, by whatever interface.
 trait Hot {
-    type Ticket: Copy;
-    fn dispatch(&mut self) -> Self::Ticket;
-    fn complete(&mut self, ticket: Self::Ticket);
+    /// What is kept of a dispatch.
+    type Record: Copy;
+    fn dispatch(&mut self, record: &mut MaybeUninit<Self::Record>);
+    fn complete(&mut self, record: Self::Record);
 }
 
 struct Rust {
@@ -48,16 +52,16 @@ impl Rust {
 }
 
 impl Hot for Rust {
-    type Ticket = [u64; 2];
+    type Record = [u64; 2];
 
     #[inline(always)]
-    fn dispatch(&mut self) -> [u64; 2] {
-        hot::dispatch(&mut self.queue, &mut self.room).into_raw()
+    fn dispatch(&mut self, record: &mut MaybeUninit<[u64; 2]>) {
+        record.write(hot::dispatch(&mut self.queue, &mut self.room).into_raw());
     }
 
     #[inline(always)]
-    fn complete(&mut self, ticket: [u64; 2]) {
-        hot::complete(&self.serializer, Ticket::from_raw(ticket));
+    fn complete(&mut self, record: [u64; 2]) {
+        hot::complete(&self.serializer, Ticket::from_raw(record));
     }
 }
 
@@ -111,24 +115,22 @@ impl C {
 }
 
 impl Hot for C {
-    type Ticket = hsa_serializer_ticket_t;
+    type Record = hsa_serializer_dispatch_t;
 
     #[inline(always)]
-    fn dispatch(&mut self) -> hsa_serializer_ticket_t {
-        let mut out = MaybeUninit::<hsa_serializer_dispatch_t>::uninit();
+    fn dispatch(&mut self, record: &mut MaybeUninit<hsa_serializer_dispatch_t>) {
         let room = self.room.as_mut_ptr().cast();
-        // SAFETY: there is room, the output can be written, and one thread calls.
-        unsafe {
-            let status = (self.dispatch)(self.queue, room, self.room.len(), out.as_mut_ptr());
-            assert_eq!(status, HSA_SERIALIZER_SUCCESS);
-            out.assume_init().ticket
-        }
+        // SAFETY: there is room, the record can be written, and one thread calls.
+        let status =
+            unsafe { (self.dispatch)(self.queue, room, self.room.len(), record.as_mut_ptr()) };
+        // Not `assert_eq`, which has the status stored.
+        assert!(status == HSA_SERIALIZER_SUCCESS);
     }
 
     #[inline(always)]
-    fn complete(&mut self, ticket: hsa_serializer_ticket_t) {
-        let status = (self.complete)(self.serializer, ticket);
-        assert_eq!(status, HSA_SERIALIZER_SUCCESS);
+    fn complete(&mut self, record: hsa_serializer_dispatch_t) {
+        let status = (self.complete)(self.serializer, record.ticket);
+        assert!(status == HSA_SERIALIZER_SUCCESS);
     }
 }
 
@@ -164,18 +166,19 @@ enum Timed {
 
 fn batches<H: Hot + Send + 'static>(mut hot: H, timed: Timed) -> Shape
 where
-    H::Ticket: Send,
+    H::Record: Send,
 {
-    let mut tickets = Vec::with_capacity(BATCH);
+    let mut records = vec![MaybeUninit::uninit(); BATCH];
     Shape::batched(BATCH as u64, move || -> Duration {
         let start = Instant::now();
-        for _ in 0..BATCH {
-            tickets.push(hot.dispatch());
+        for record in &mut records {
+            hot.dispatch(record);
         }
         let dispatches = start.elapsed();
         let start = Instant::now();
-        for ticket in tickets.drain(..) {
-            hot.complete(ticket);
+        for record in &records {
+            // SAFETY: the dispatch has written it.
+            hot.complete(unsafe { record.assume_init() });
         }
         let completions = start.elapsed();
         match timed {

@@ -247,8 +247,7 @@ pub const TARGETS: [Target; 24] = {
             RUST,
             2.0,
             Over(c_abi::c_dispatches, c_abi::rust_dispatches),
-        )
-        .known(),
+        ),
         target(
             "C interface: a completion",
             RUST,
