@@ -66,7 +66,11 @@ void start(void) {
     CHECK(emulated("softgpu_get_counts") != NULL, "this is not the emulated GPU");
 }
 
-void stop(void) { HSA(hsa_shut_down()); }
+void stop(void) {
+    in_the_middle_of = ", in hsa_shut_down";
+    HSA(hsa_shut_down());
+    in_the_middle_of = "";
+}
 
 struct softgpu_counts counts(void) {
     struct softgpu_counts counts;

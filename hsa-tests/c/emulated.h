@@ -20,6 +20,9 @@ static inline void *emulated(const char *function) {
     return library ? dlsym(library, function) : NULL;
 }
 
+// What a client that is late is in the middle of, if it matters.
+static const char *volatile in_the_middle_of = "";
+
 static inline void *end_when_late(void *seconds) {
     // Until a point in time, since a client may have signals that interrupt sleeping.
     struct timespec end;
@@ -27,7 +30,8 @@ static inline void *end_when_late(void *seconds) {
     end.tv_sec += (time_t)(uintptr_t)seconds;
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) != 0) {
     }
-    fprintf(stderr, "HUNG: not finished after %u s\n", (unsigned)(uintptr_t)seconds);
+    fprintf(stderr, "HUNG: not finished after %u s%s\n", (unsigned)(uintptr_t)seconds,
+            in_the_middle_of);
     fflush(NULL);
     // If describing hangs too.
     alarm(5);

@@ -407,14 +407,17 @@ fn a_program_that_serializing_deadlocks_is_named_where_that_is_wanted() {
 /// Runs a scenario with the tool and this environment, on each runtime; it has to succeed.
 fn each(client: &Path, name: &str, environment: &[(&str, &str)], look: impl Fn(&Outcome)) {
     for runtime in softgpu::runtimes() {
-        let mut command = runtime.command(client);
-        command
-            .args([name, "40"])
-            .env("HSA_TOOLS_LIB", user::tool())
-            .env("HSA_SERIALIZER_OUTPUT", "/dev/null")
-            .env("SOFTGPU_GPUS", "2")
-            .envs(environment.iter().copied());
-        let outcome = softgpu::run(command, Duration::from_secs(50));
+        let run = || {
+            let mut command = runtime.command(client);
+            command
+                .args([name, &native::DEADLINE.as_secs().to_string()])
+                .env("HSA_TOOLS_LIB", user::tool())
+                .env("HSA_SERIALIZER_OUTPUT", "/dev/null")
+                .env("SOFTGPU_GPUS", "2")
+                .envs(environment.iter().copied());
+            softgpu::run(command, native::PATIENCE)
+        };
+        let outcome = native::unless_it_died_in_shut_down(runtime, name, run, |o| o);
         assert!(outcome.succeeded(), "{}: {outcome}", runtime.name());
         look(&outcome);
     }

@@ -17,8 +17,11 @@ use std::time::Duration;
 use xtask::build;
 use xtask::softgpu::{self, Outcome, Runtime};
 
-/// After this a client says who waits for whom, and ends.
-const DEADLINE: Duration = Duration::from_secs(40);
+/// After this a client says who waits for whom, and ends. Only what hangs takes so long, on a busy machine too.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
+
+/// How long a client is waited for: it ends by itself before.
+pub(crate) const PATIENCE: Duration = DEADLINE.saturating_add(Duration::from_secs(10));
 
 /// A compiler, and what it needs.
 pub(crate) struct Compiler {
@@ -365,6 +368,12 @@ impl Scenario<'_> {
     }
 
     fn run(&self, runtime: Runtime, tool: Tool) -> Run {
+        let once = || self.once(runtime, tool);
+        let ended = unless_it_died_in_shut_down(runtime, self.name, once, |e| &e.outcome);
+        ended.checked(runtime, tool, self.own)
+    }
+
+    fn once(&self, runtime: Runtime, tool: Tool) -> Ended {
         let what = format!(
             "{} on {} {}, {:?}",
             self.name,
@@ -394,7 +403,57 @@ impl Scenario<'_> {
         tool.add_to(&mut command, &summary, &files);
         // Last, for it may have something to say to the tool.
         command.envs(self.environment.iter().copied());
-        let outcome = softgpu::run(command, DEADLINE + Duration::from_secs(10));
+        let outcome = softgpu::run(command, PATIENCE);
+        Ended {
+            what,
+            outcome,
+            summary,
+            files,
+        }
+    }
+}
+
+/// Runs something, and again where 6.1.2 does what it does now and then where it is shut down under live
+/// queues, as it locks a mutex that it has freed (hsa-tests/README.md): it hangs, or the C library notices.
+pub(crate) fn unless_it_died_in_shut_down<T>(
+    runtime: Runtime,
+    what: &str,
+    run: impl Fn() -> T,
+    outcome: impl Fn(&T) -> &Outcome,
+) -> T {
+    let died = |ran: &T| {
+        let says = |what: &str| outcome(ran).stderr.contains(what);
+        says("HUNG: ") && says(", in hsa_shut_down\n") || says("Fatal glibc error: tpp.c")
+    };
+    let mut ran = run();
+    // One that always ends so is no accident of the runtime's.
+    for _ in 0..2 {
+        if runtime != Runtime::Trixie || !died(&ran) {
+            break;
+        }
+        println!("again, since 6.1.2 has died in hsa_shut_down: {what}");
+        ran = run();
+    }
+    ran
+}
+
+/// A client that has ended, and what it has left.
+struct Ended {
+    what: String,
+    outcome: Outcome,
+    summary: PathBuf,
+    files: user::Files,
+}
+
+impl Ended {
+    /// It has succeeded, and the tool beside it has nothing to object to.
+    fn checked(self, runtime: Runtime, tool: Tool, own: u64) -> Run {
+        let Self {
+            what,
+            outcome,
+            summary,
+            files,
+        } = self;
         assert!(outcome.succeeded(), "{what}: {outcome}");
         let mut run = Run {
             runtime,
@@ -406,7 +465,7 @@ impl Scenario<'_> {
         assert!(!run.results.is_empty(), "{what}: {outcome}");
         if tool.is_users() {
             run.summary = files.summary(&outcome);
-            let found = run.summary.objections(tool, self.own);
+            let found = run.summary.objections(tool, own);
             assert!(
                 found.is_empty(),
                 "{what}: {found:?}: {:?}{outcome}",
@@ -418,7 +477,7 @@ impl Scenario<'_> {
                 .unwrap_or_else(|e| panic!("{what}: the tool left no summary: {e}\n{outcome}"));
             run.summary = serde_json::from_str(&text)
                 .unwrap_or_else(|e| panic!("{what}: the tool's summary, {text}: {e}"));
-            let found = run.summary.objections(tool, self.own);
+            let found = run.summary.objections(tool, own);
             assert!(found.is_empty(), "{what}: {found:?}: {text}{outcome}");
         }
         run
