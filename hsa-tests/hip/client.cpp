@@ -238,6 +238,16 @@ void memsets() {
     printf("ok memsets=%u\n", ROUNDS + 1);
 }
 
+// What the emulated GPU has run for this process. As much in every run, unless HIP itself differs.
+void count_kernels() {
+    typedef int get(softgpu_counts *, size_t);
+    softgpu_counts counted{};
+    auto *counts = reinterpret_cast<get *>(emulated("softgpu_get_counts"));
+    CHECK(counts && counts(&counted, sizeof counted) == 0, "the emulated GPU does not count");
+    printf("info kernels=%lu running=%lu gated=%lu\n", counted.kernels_ended, counted.most_running,
+           counted.gated);
+}
+
 // An object in static storage, as applications have them: its destructor runs after main, and
 // waits.
 struct Context {
@@ -245,6 +255,8 @@ struct Context {
         for (hipStream_t stream : streams) HIP(hipStreamSynchronize(stream));
         if (streams.empty()) return;
         printf("ok context=%zu\n", streams.size());
+        // Again, for by now all of them have run.
+        count_kernels();
         fflush(stdout);
     }
 
@@ -264,15 +276,6 @@ void destructor() {
     for (int round = 0; round < ROUNDS; round++)
         for (unsigned i = 0; i < STREAMS; i++)
             HIP(hipMemsetAsync(memory[i], round, SIZE, context.streams[i]));
-}
-
-// What the emulated GPU has run for this process. As much in every run, unless HIP itself differs.
-void count_kernels() {
-    typedef int get(softgpu_counts *, size_t);
-    softgpu_counts counted{};
-    auto *counts = reinterpret_cast<get *>(emulated("softgpu_get_counts"));
-    CHECK(counts && counts(&counted, sizeof counted) == 0, "the emulated GPU does not count");
-    printf("info kernels=%lu running=%lu\n", counted.kernels_ended, counted.most_running);
 }
 
 } // namespace

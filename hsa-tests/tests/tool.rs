@@ -561,7 +561,11 @@ fn check_hip_for(
         let running = run.number("running");
         match run.tool {
             Tool::Bare => assert!(running > 1 || name == "memsets", "{name}: {running}"),
-            Tool::User => assert_eq!(running, 1),
+            Tool::User => {
+                assert_eq!(running, 1);
+                // All but HIP's own.
+                assert_eq!(run.number("gated") + 1, run.number("kernels"), "{name}");
+            }
             _ => {}
         }
     }
