@@ -80,6 +80,10 @@ mod parts;
 mod pending;
 mod queue;
 #[cfg(not(hsa_serializer_shuttle))]
+#[cfg_attr(
+    hsa_serializer_loom,
+    allow(dead_code, reason = "who records is left out of the models")
+)]
 mod recorder;
 #[cfg(any(feature = "hsa", feature = "debugger", hsa_serializer_loom))]
 mod registry;

@@ -8,6 +8,7 @@
 #[cfg(hsa_serializer_loom)]
 mod check;
 #[cfg(hsa_serializer_loom)]
+#[allow(dead_code, reason = "the models have what a call does")]
 #[path = "../../capi/src/lease.rs"]
 mod lease;
 #[cfg(hsa_serializer_loom)]
