@@ -318,3 +318,34 @@ impl<R: Runtime> Shared<R> {
         self.insight.turned.store(now, Ordering::Relaxed);
     }
 }
+
+#[cfg(all(test, not(any(hsa_serializer_loom, hsa_serializer_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::recorder::SLOTS;
+
+    #[test]
+    fn a_grant_that_was_not_given_leaves_its_place() {
+        let insight = Insight::new(None, Duration::ZERO);
+        let place = insight.claim_grant(0).unwrap();
+        assert!(insight.claim_grant(SLOTS as u64).is_none());
+        insight.unclaim_grant(&place);
+        assert!(insight.claim_grant(SLOTS as u64).is_some());
+    }
+
+    #[test]
+    fn what_either_recorder_has_lost_is_counted() {
+        let insight = Insight::new(None, Duration::ZERO);
+        assert_eq!(insight.records_lost(), 0);
+        assert!(insight.recorder.claim_alone(0));
+        assert!(insight.grants.claim_alone(0));
+        for lost in 1..4 {
+            assert!(!insight.grants.claim_alone(SLOTS as u64));
+            assert_eq!(insight.records_lost(), lost);
+        }
+        for lost in 4..6 {
+            assert!(!insight.recorder.claim_alone(SLOTS as u64));
+            assert_eq!(insight.records_lost(), lost);
+        }
+    }
+}

@@ -208,6 +208,27 @@ mod tests {
         let kept = recorder.read();
         assert_eq!(kept.len(), SLOTS - 1);
         assert!(kept.iter().all(|(number, _)| *number > SLOTS as u64));
+        // One that comes after the ring has gone round.
+        assert!(!recorder.slots[0].claim(1));
+    }
+
+    #[test]
+    fn who_is_alone_is_refused_what_is_in_use_and_gives_back_what_it_claimed() {
+        let recorder = Recorder::new();
+        let (round, words) = (SLOTS as u64, [5; WORDS]);
+        for (lost, number) in [0, 2, 7].into_iter().enumerate() {
+            assert!(recorder.claim_alone(number));
+            assert!(recorder.read().is_empty());
+            assert!(!recorder.claim_alone(number + round));
+            assert_eq!(recorder.lost(), lost as u64 + 1);
+            recorder.unclaim(number);
+            assert!(recorder.read().is_empty());
+            assert!(recorder.claim_alone(number + round));
+            recorder.complete(number + round, words);
+            assert_eq!(recorder.read(), [(number + round, words)]);
+            assert!(recorder.claim_alone(number + 2 * round));
+            assert!(recorder.read().is_empty());
+        }
     }
 
     #[test]

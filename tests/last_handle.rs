@@ -1,10 +1,14 @@
 //! Whichever handle goes last, and whoever was pinned when the others went: every signal is destroyed.
 
+#[path = "lifecycle/pinned.rs"]
+mod pinned;
+
 use hsa_serializer::doc_runtime::Host;
 use hsa_serializer::{
     AqlPacket, BarrierSet, Domain, Handler, MAX_PACKETS, Queue, Serializer, StallPolicy,
 };
-use std::sync::Barrier;
+use pinned::Pinned;
+use std::sync::{Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -144,4 +148,27 @@ fn a_barrier_of_a_set() {
             },
         );
     });
+}
+
+/// What can't be reclaimed is left to others: the last handle goes all the same.
+#[test]
+fn somebody_who_stays_pinned_is_not_waited_for() {
+    let host = Host::default();
+    let domain = Domain::new();
+    let serializer = Serializer::<Host>::builder()
+        .domain(domain.clone())
+        .build(host.clone());
+    let pinned = Pinned::new(&domain);
+    for _ in 0..20 {
+        serializer.enable().unwrap();
+        serializer.disable().unwrap();
+    }
+    let (gone, goes) = mpsc::channel();
+    thread::spawn(move || {
+        drop(serializer);
+        gone.send(()).unwrap();
+    });
+    goes.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(host.live_signals() > 0);
+    drop(pinned);
 }

@@ -4,7 +4,7 @@
 use hsa_serializer::doc_runtime::{Failure, Host};
 use hsa_serializer::{
     AddQueueError, AqlPacket, CompleteErrorReason, Completion, DispatchError, Domain, Handler,
-    MAX_PACKETS, Misuse, Mode, Queue, Report, Serializer, SignalError, Ticket, Transition,
+    MAX_PACKETS, Misuse, Mode, Queue, Report, Runtime, Serializer, SignalError, Ticket, Transition,
     TransitionError, UnknownQueue, hsa_signal_t, hsa_status_t,
 };
 
@@ -501,6 +501,74 @@ fn queues_come_and_go_by_thousands_in_bounded_memory() {
         .parse()
         .unwrap();
     assert!(place < 16, "place {place}");
+}
+
+/// By the system's clock, which goes on with every look at it.
+#[test]
+fn who_is_granted_at_once_has_not_waited() {
+    let (_, s) = serializer();
+    let mut lane = Lane::new(&s);
+    let before = s.statistics();
+    s.enable().unwrap();
+    for _ in 0..100 {
+        let (ticket, _) = lane.dispatch();
+        lane.reach(&s);
+        lane.run(&s, ticket);
+    }
+    s.disable().unwrap();
+    let after = s.statistics();
+    assert_eq!(after.grants - before.grants, 100);
+    assert_eq!(after.token_waited, 0);
+    assert!(after.serialized > before.serialized);
+}
+
+/// Where nothing may be called, the queues beyond the first 512 are left, and can be gone on with.
+#[test]
+fn a_completion_is_begun_near_for_the_first_queues_alone() {
+    fn dispatch(queue: &mut Queue<Host>) -> Ticket {
+        let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
+        queue.dispatch(&mut packets).unwrap().ticket
+    }
+    let (_, s) = serializer();
+    let mut queues: Vec<_> = (0..514).map(|_| s.add_queue().unwrap()).collect();
+    for (n, queue) in queues.iter_mut().enumerate() {
+        let raw = dispatch(queue).into_raw();
+        let begun = s.begin_completion::<true>(Ticket::from_raw(raw));
+        assert_eq!(begun.is_ok(), n < 512, "queue {n}");
+        if let Err(begun) = begun {
+            let completion = s.go_on_completing(raw, begun).unwrap();
+            assert_eq!(completion, Completion::Counted);
+        }
+        let begun = s.begin_completion::<false>(dispatch(queue));
+        assert!(begun.is_ok(), "queue {n}");
+    }
+    let statistics = s.statistics();
+    assert_eq!(
+        (statistics.dispatches, statistics.completions),
+        (1028, 1028)
+    );
+
+    // Also in a place that had another owner.
+    let first = queues.swap_remove(0);
+    s.queue_destroyed(first.id()).unwrap();
+    assert_eq!(s.ready(first.id()), Handler::Drop);
+    drop(first);
+    for _ in 0..3 {
+        s.collect();
+    }
+    let mut second = s.add_queue().unwrap();
+    assert_eq!(second.id().to_string(), "queue 0.1");
+    assert!(s.begin_completion::<true>(dispatch(&mut second)).is_ok());
+}
+
+/// The one that a runtime has where it says nothing else.
+#[test]
+fn the_clock_goes_on() {
+    let host = Host::default();
+    let before = host.now();
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    let passed = host.now() - before;
+    assert!(passed >= std::time::Duration::from_millis(2), "{passed:?}");
 }
 
 #[test]

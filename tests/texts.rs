@@ -1,9 +1,9 @@
 //! What errors and reports say, and what they come from. Their words may change; what they name may not.
 
 use hsa_serializer::{
-    AddQueueError, CompleteError, CompleteErrorReason, DispatchError, DrainError, GapError, Misuse,
-    QueueId, Remaining, Report, ShutdownError, SignalError, Ticket, TransitionError, UnknownQueue,
-    hsa_signal_t, hsa_status_t,
+    AddQueueError, AgentError, CompleteError, CompleteErrorReason, DispatchError, DrainError,
+    GapError, Misuse, Party, QueueId, ReleaseError, Remaining, Report, ShutdownError, SignalError,
+    Ticket, TransitionError, UnknownQueue, hsa_signal_t, hsa_status_t,
 };
 use std::error::Error;
 use std::fmt::Display;
@@ -105,6 +105,18 @@ fn which_queue_and_how_many() {
     ]
     .map(refused);
     assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[2] != texts[0]);
+}
+
+#[test]
+fn which_agent_and_who_holds_up() {
+    let reason = TransitionError::Signal(NO_SIGNAL);
+    let agent = 0xa001;
+    let error = AgentError { agent, reason };
+    says(error, &[&"0xa001"]);
+    comes_from(&error, &reason);
+    says(ReleaseError::Unbalanced, &[&"released"]);
+    says(Party::Queue(queue()), &[&queue()]);
+    says(Party::Barrier(77), &[&77]);
 }
 
 #[test]

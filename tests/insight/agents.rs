@@ -3,7 +3,9 @@
 use crate::host::{Rig, halt, in_time};
 use crate::lane::Lane;
 use hsa_serializer::doc_runtime::Failure;
-use hsa_serializer::{AgentError, Agents, Mode, Serializer, SignalError, TransitionError};
+use hsa_serializer::{
+    AgentError, Agents, Mode, Serializer, SignalError, Transition, TransitionError,
+};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -94,14 +96,18 @@ fn requests_of_all_some_and_one_and_the_switch_do_not_know_of_each_other() {
     one.enable().unwrap();
     let everybody = all.agents.request_all().unwrap();
     let some = all.agents.request([1]).unwrap();
+    assert_eq!(all.agents.requests_of_all(), 1);
     all.agents.of(2).unwrap();
     assert_eq!(all.modes(), [true, true, true]);
     assert_eq!(
         [0, 1, 2].map(|agent| all.agents.get(agent).unwrap().requests()),
         [1, 2, 1]
     );
+    let second = all.agents.get(1).unwrap();
+    assert_eq!(second.disable(), Ok(Transition::Kept { requests: 2 }));
     drop(everybody);
     assert_eq!(all.modes(), [true, true, false]);
+    assert_eq!(second.disable(), Ok(Transition::Kept { requests: 1 }));
     drop(some);
     one.disable().unwrap();
     assert_eq!(all.modes(), [false, false, false]);

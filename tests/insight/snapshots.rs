@@ -4,8 +4,8 @@ use crate::host::{Rig, halt, in_time, serializer};
 use crate::lane::Lane;
 use crate::pinned::Pinned;
 use hsa_serializer::{
-    BarrierState, Domain, EndState, Event, Mode, Party, QueueActivity, Serializer, Snapshot,
-    StallPolicy, Wait,
+    AqlPacket, BarrierState, Domain, EndState, Event, MAX_PACKETS, Mode, Party, QueueActivity,
+    Serializer, Snapshot, StallPolicy, Ticket, Wait,
 };
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
@@ -231,6 +231,124 @@ fn it_reclaims_nothing() {
     assert_eq!((rig.host().live_signals(), domain.pending()), (0, 0));
     drop((left, s));
     rig.is_left_by_all();
+}
+
+/// It leaves things to others only while it looks.
+#[test]
+fn who_has_looked_reclaims_again() {
+    let rig = Rig::default();
+    let domain = Domain::new();
+    let s = Serializer::<Rig>::builder()
+        .domain(domain.clone())
+        .build(rig.clone());
+    let _ = s.snapshot();
+    let pinned = Pinned::new(&domain);
+    for _ in 0..20 {
+        s.enable().unwrap();
+        s.disable().unwrap();
+    }
+    let left = pinned.ends();
+    let signals = rig.host().live_signals();
+    assert!(signals >= 40);
+    // Each of these pins, and does not ask for what was left to others.
+    let mut watch = s.watch_stalls(Duration::from_secs(1), StallPolicy::Report);
+    for _ in 0..1_000 {
+        let _ = watch.check_stalls(Duration::ZERO);
+    }
+    assert!(rig.host().live_signals() < signals);
+    drop((left, watch, s));
+    rig.is_left_by_all();
+}
+
+/// What came before a grant is recorded before it, and what came after it behind it.
+#[test]
+fn grants_stand_among_the_other_records_where_they_were_given() {
+    let rig = Rig::default();
+    let s = serializer(&rig);
+    let mut lane = Lane::new(&s);
+    for _ in 0..3 {
+        s.enable().unwrap();
+        lane.dispatch();
+        lane.end();
+        s.disable().unwrap();
+    }
+    let recent = s.snapshot().recent;
+    let kinds = recent.iter().filter_map(|record| match record.event {
+        Event::Transition { epoch, .. } => Some(u64::from(epoch)),
+        Event::Granted { .. } => Some(0),
+        _ => None,
+    });
+    assert_eq!(kinds.collect::<Vec<_>>(), [1, 0, 2, 3, 0, 4, 5, 0, 6]);
+    lane.destroy();
+    drop(s);
+    rig.is_left_by_all();
+}
+
+/// What did not happen is not in the text.
+#[test]
+fn how_long_it_takes_and_what_it_cost_is_said() {
+    const MS: Duration = Duration::from_millis(1);
+    let rig = Rig::default();
+    let s = serializer(&rig);
+    let (mut old, mut new) = (Lane::new(&s), Lane::new(&s));
+    let nothing = "No kernel waits because of it: no kernel is in flight.";
+    says(&s.snapshot(), &[nothing]);
+    old.dispatch();
+    let text = s.snapshot().to_string();
+    assert!(text.contains("No kernel waits because of it.\n"), "{text}");
+    for costs in ["added up", "one at a time: ", "Let go", "broken the rules"] {
+        assert!(!text.contains(costs), "{costs:?} is in\n{text}");
+    }
+
+    s.enable().unwrap();
+    new.dispatch();
+    rig.pass(3 * MS);
+    says(
+        &s.snapshot(),
+        &[
+            "dispatched before the change 3.0ms ago",
+            "barrier 1: kernels from after a change 3.0ms ago wait for those from before it",
+        ],
+    );
+    old.end();
+    old.dispatch();
+    says(
+        &s.snapshot(),
+        &["1 in flight, of which none has asked for its turn"],
+    );
+    assert!(new.reach());
+    rig.pass(2 * MS);
+    assert!(!old.reach());
+    rig.pass(MS);
+    says(&s.snapshot(), &["its kernel 0 was let go 3.0ms ago"]);
+    new.end();
+    assert!(old.reach());
+    old.end();
+    s.disable().unwrap();
+    for _ in 0..2 {
+        new.dispatch();
+        new.end();
+        old.dispatch();
+        old.end();
+    }
+    old.dispatch();
+    says(
+        &s.snapshot(),
+        &[
+            "kernels ran one at a time: 6.0ms\n",
+            "queues waited for their turn, all added up: 1.0ms, 1.0ms at most\n",
+            "held back what came after them, all added up: 3.0ms, 3.0ms at most\n",
+            "1 in flight\n",
+        ],
+    );
+    old.end();
+    let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
+    let raw = old.queue.dispatch(&mut packets).unwrap().ticket.into_raw();
+    s.complete(Ticket::from_raw(raw)).unwrap();
+    assert!(s.complete(Ticket::from_raw(raw)).is_err());
+    says(&s.snapshot(), &["has broken the rules 1 times"]);
+    old.destroy();
+    new.destroy();
 }
 
 /// Everything runs, queues come and go, and a reader looks: nothing that it reads contradicts itself
