@@ -247,7 +247,9 @@ pub const TARGETS: [Target; 24] = {
             RUST,
             2.0,
             Over(c_abi::c_dispatches, c_abi::rust_dispatches),
-        ),
+        )
+        // In some processes.
+        .known(),
         target(
             "C interface: a completion",
             RUST,
