@@ -21,7 +21,7 @@ pub(crate) const SEEDS: std::ops::Range<u64> = 0..40;
 
 /// No scenario takes more steps, or more time on threads, than this.
 const STEPS: u64 = 20_000_000;
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 pub(crate) fn make(runtime: SoftRuntime) -> Hooked {
     Hooked::new(Spy::new(runtime), OnMisuse::Release)

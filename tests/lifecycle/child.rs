@@ -107,7 +107,7 @@ pub(crate) fn forked(exit: Exit, body: impl FnOnce()) {
             Exit::AtOnce => unsafe { libc::_exit(code) },
         }
     }
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(60);
     let mut status = 0;
     loop {
         // SAFETY: the process is our own child, not waited for yet, and `status` may be written.
