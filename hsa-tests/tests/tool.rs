@@ -417,7 +417,12 @@ fn each(client: &Path, name: &str, environment: &[(&str, &str)], look: impl Fn(&
                 .envs(environment.iter().copied());
             softgpu::run(command, native::PATIENCE)
         };
-        let outcome = native::unless_it_died_in_shut_down(runtime, name, run, |o| o);
+        let outcome = native::again::unless_it_died_in_shut_down(
+            runtime,
+            name,
+            run,
+            native::died_in_shut_down,
+        );
         assert!(outcome.succeeded(), "{}: {outcome}", runtime.name());
         look(&outcome);
     }

@@ -4,6 +4,7 @@
 // Each of the test programs uses its part of it.
 #![allow(dead_code)]
 
+pub(crate) mod again;
 pub(crate) mod user;
 
 use serde::Deserialize;
@@ -372,7 +373,8 @@ impl Scenario<'_> {
 
     fn run(&self, runtime: Runtime, tool: Tool) -> Run {
         let once = || self.once(runtime, tool);
-        let ended = unless_it_died_in_shut_down(runtime, self.name, once, |e| &e.outcome);
+        let died = |ended: &Ended| died_in_shut_down(&ended.outcome);
+        let ended = again::unless_it_died_in_shut_down(runtime, self.name, once, died);
         ended.checked(runtime, tool, self.own)
     }
 
@@ -416,28 +418,10 @@ impl Scenario<'_> {
     }
 }
 
-/// Runs something, and again where 6.1.2 does what it does now and then where it is shut down under live
-/// queues, as it locks a mutex that it has freed (hsa-tests/README.md): it hangs, or the C library notices.
-pub(crate) fn unless_it_died_in_shut_down<T>(
-    runtime: Runtime,
-    what: &str,
-    run: impl Fn() -> T,
-    outcome: impl Fn(&T) -> &Outcome,
-) -> T {
-    let died = |ran: &T| {
-        let says = |what: &str| outcome(ran).stderr.contains(what);
-        says("HUNG: ") && says(", in hsa_shut_down\n") || says("Fatal glibc error: tpp.c")
-    };
-    let mut ran = run();
-    // One that always ends so is no accident of the runtime's.
-    for _ in 0..2 {
-        if runtime != Runtime::Trixie || !died(&ran) {
-            break;
-        }
-        println!("again, since 6.1.2 has died in hsa_shut_down: {what}");
-        ran = run();
-    }
-    ran
+/// Whether it died in 6.1.2's own fault: see [`again`].
+pub(crate) fn died_in_shut_down(outcome: &Outcome) -> bool {
+    let says = |what: &str| outcome.stderr.contains(what);
+    says("HUNG: ") && says(", in hsa_shut_down\n") || says(again::NOTICED)
 }
 
 /// A client that has ended, and what it has left.

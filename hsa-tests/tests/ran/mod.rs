@@ -3,6 +3,9 @@
 // Each of the test programs uses its part of it.
 #![allow(dead_code)]
 
+#[path = "../native/again.rs"]
+mod again;
+
 use hsa_tests::app::SHUTTING_DOWN;
 use serde_json::Value;
 use std::env;
@@ -49,16 +52,8 @@ impl Ran {
     }
 
     fn of(runtime: Runtime, arguments: &str, environment: &[(&str, &str)]) -> Self {
-        let mut ran = Self::once(runtime, arguments, environment);
-        // One that always ends so is no accident of the runtime's.
-        for _ in 0..2 {
-            if runtime != Runtime::Trixie || !ran.died_in_shut_down() {
-                break;
-            }
-            println!("again, since 6.1.2 has died in hsa_shut_down: {arguments}");
-            ran = Self::once(runtime, arguments, environment);
-        }
-        ran
+        let once = || Self::once(runtime, arguments, environment);
+        again::unless_it_died_in_shut_down(runtime, arguments, once, Self::died_in_shut_down)
     }
 
     fn once(runtime: Runtime, arguments: &str, environment: &[(&str, &str)]) -> Self {
@@ -79,12 +74,10 @@ impl Ran {
         }
     }
 
-    /// What 6.1.2 does now and then where it is shut down under live queues, as it locks a mutex that it
-    /// has freed (hsa-tests/README.md): it hangs, or the C library notices.
+    /// Whether it died in 6.1.2's own fault: see [`again`].
     fn died_in_shut_down(&self) -> bool {
         let hangs = self.outcome.status.code() == Some(STUCK);
-        hangs && self.line["stage"] == SHUTTING_DOWN
-            || self.outcome.stderr.contains("Fatal glibc error: tpp.c")
+        hangs && self.line["stage"] == SHUTTING_DOWN || self.outcome.stderr.contains(again::NOTICED)
     }
 
     #[track_caller]
