@@ -304,14 +304,11 @@ fn a_queue_that_is_declared_gone_too_early_is_found() {
     each(|runtime| {
         let churn = "--fault remove-early --patience 5 churn --queues 140";
         let ran = Ran::new(runtime, churn, &[]);
-        // The GPU sees it in every case. What comes of it is anybody's guess: packets of the queue
-        // change whatever signals have got the handles of those that they name.
-        let seen = ran.outcome.stderr.contains("was destroyed");
+        // What comes of it is anybody's guess: packets of the queue change whatever signals have got the
+        // handles of those that they name, and its kernels run beside those of who has the token now.
+        ran.expect(!ran.outcome.succeeded(), "it passed");
+        let said = &ran.outcome.stderr;
+        let seen = said.contains("was destroyed") || said.contains("softgpu: overlap");
         ran.expect(seen, "the GPU does not see it");
-        if ran.outcome.status.code() == Some(STUCK) {
-            ran.stuck();
-        } else {
-            ran.found(&["stale packets", TOO_EARLY, TOO_MANY]);
-        }
     });
 }

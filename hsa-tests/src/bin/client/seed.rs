@@ -1,8 +1,8 @@
 //! The fault that the crate exists to end, step by step.
 //!
-//! Queue A is held by a packet of the application's own. B's kernel is in flight when a transition
-//! makes barrier T1, so A's next kernel gets T1's packet, which does not execute: A is held. B's
-//! kernel ends, T1 clears. Whoever destroys T1's signal now gives its handle to the next barrier, T2,
+//! Both queues are held by a packet of the application's own. B's kernel is in flight when a transition
+//! makes barrier T1, so A's next kernel gets T1's packet, which does not execute: A is held. B is let
+//! go, its kernel ends, T1 clears. Whoever destroys T1's signal now gives its handle to the next barrier, T2,
 //! which waits for A's kernel, which waits in A for a signal of that handle: for ever.
 
 use crate::bench::{Bench, Options, wait_packet};
@@ -53,7 +53,10 @@ pub(crate) fn run<S: Lifecycle>(arguments: &Arguments, options: &Options<S>) -> 
     let bench = Bench::start(options)?;
     // Created now, so that they do not take the handles that barriers give back.
     bench.profiler.reserve(16)?;
-    let hold = bench.app.hsa.create_interrupt(0)?;
+    let (hold_a, hold_b) = (
+        bench.app.hsa.create_interrupt(0)?,
+        bench.app.hsa.create_interrupt(0)?,
+    );
     let (a, b) = (bench.queue(0, 64)?, bench.queue(0, 64)?);
     let round = Arc::new(Round::default());
     let stuck = round.clone();
@@ -69,14 +72,17 @@ pub(crate) fn run<S: Lifecycle>(arguments: &Arguments, options: &Options<S>) -> 
     while rounds * TRANSITIONS < arguments.toggles {
         round.number.store(rounds, SeqCst);
         round.recycled.store(0, SeqCst);
-        bench.app.hsa.store(hold, 1);
-        a.queue.submit(&[wait_packet(hold)]);
-        b.kernels([300_000]);
+        for (queue, hold) in [(&a, hold_a), (&b, hold_b)] {
+            bench.app.hsa.store(hold, 1);
+            queue.queue.submit(&[wait_packet(hold)]);
+        }
+        b.kernels([1_000]);
         toggle()?;
         let first = tally.last_gpu_only();
         let times = tally.times(first);
         round.first.store(first, SeqCst);
         a.kernels([1_000]);
+        bench.app.hsa.store(hold_b, 0);
         b.wait();
         // T1 has cleared. A's packet for it has not executed.
         b.kernels([1_000]);
@@ -89,13 +95,15 @@ pub(crate) fn run<S: Lifecycle>(arguments: &Arguments, options: &Options<S>) -> 
         toggle()?;
         // A serializer may have had a signal in reserve for the first of these toggles, but not for all.
         recycled += u64::from(tally.times(first) > times);
-        bench.app.hsa.store(hold, 0);
+        bench.app.hsa.store(hold_a, 0);
         if !a.wait_for(blocked) || !b.wait_for(blocked) {
             watchdog::stuck("seed");
         }
         rounds += 1;
     }
-    bench.app.hsa.destroy_signal(hold)?;
+    for hold in [hold_a, hold_b] {
+        bench.app.hsa.destroy_signal(hold)?;
+    }
     let (app, ending) = bench.finish(vec![a, b])?;
     app.stop()?;
     let mut line = json!(ending);
