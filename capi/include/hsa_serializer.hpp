@@ -355,12 +355,11 @@ class serializer : public serializer_ref {
   public:
     /// See adapt() for what a runtime has; null comes to HSA_SERIALIZER_NULL_POINTER.
     template <class R>
-    explicit serializer(std::shared_ptr<R> runtime, const options &how = {})
-        : host_(std::make_unique<detail::host>()) {
+    explicit serializer(std::shared_ptr<R> runtime, const options &how = {}) {
         if (runtime == nullptr) throw error(HSA_SERIALIZER_NULL_POINTER, "hsa_serializer_create");
         const hsa_serializer_runtime_t functions = adapt(*runtime);
         const hsa_serializer_options_t raw = how.raw();
-        host_->object = std::move(runtime);
+        host_.keep_alive(std::move(runtime));
         detail::check(hsa_serializer_create(&raw, &functions, &handle_), "hsa_serializer_create");
     }
 
@@ -371,20 +370,18 @@ class serializer : public serializer_ref {
         serializer made;
         const hsa_serializer_hsa_t hsa = adapt_table(table, told.get());
         const hsa_serializer_options_t raw = how.raw();
-        made.host_->object = std::move(told);
+        made.host_.keep_alive(std::move(told));
         detail::check(hsa_serializer_create_hsa(&raw, &hsa, agent, &made.handle_), "hsa_serializer_create_hsa");
         return made;
     }
 
     serializer(serializer &&other) noexcept
-        : serializer_ref(std::exchange(other.handle_, {0})), host_(std::move(other.host_)),
-          left_(other.left_.load(std::memory_order_relaxed)) {}
+        : serializer_ref(std::exchange(other.handle_, {0})), host_(std::move(other.host_)) {}
     serializer &operator=(serializer &&other) noexcept {
         if (this != &other) {
             end();
             handle_ = std::exchange(other.handle_, {0});
             host_ = std::move(other.host_);
-            left_.store(other.left_.load(std::memory_order_relaxed), std::memory_order_relaxed);
         }
         return *this;
     }
@@ -393,8 +390,7 @@ class serializer : public serializer_ref {
     /// hsa_serializer_leave(): one atomic step, from anywhere. (Who says it by the handle keeps the runtime alive
     /// himself.)
     void leave() const noexcept {
-        // Relaxed: the destructor comes after it.
-        left_.store(true, std::memory_order_relaxed);
+        host_.leave();
         static_cast<void>(hsa_serializer_leave(handle_));
     }
 
@@ -402,19 +398,17 @@ class serializer : public serializer_ref {
     serializer_ref ref() const noexcept { return *this; }
 
   private:
-    serializer() : host_(std::make_unique<detail::host>()) {}
+    serializer() = default;
 
     void end() noexcept {
         if (handle_.handle == 0) return;
-        // Relaxed: whoever has left it is through.
-        const bool left = left_.load(std::memory_order_relaxed) || !detail::ended(handle_);
+        const bool left = host_.was_left() || !detail::ended(handle_);
         static_cast<void>(hsa_serializer_destroy(handle_));
-        if (left) detail::keep_for_ever(std::move(host_));
+        if (left) host_.keep();
         handle_ = {0};
     }
 
-    std::unique_ptr<detail::host> host_;
-    mutable std::atomic<bool> left_{false};
+    mutable detail::owned_host host_;
 };
 
 } // namespace hsa_serializer

@@ -310,6 +310,31 @@ inline void keep_for_ever(std::unique_ptr<host> kept) noexcept {
     }
 }
 
+/// The host of what one object owns in the library, which moves with it, and whether it was left.
+class owned_host {
+  public:
+    owned_host() = default;
+    // Relaxed: nobody leaves what is being moved.
+    owned_host(owned_host &&other) noexcept
+        : host_(std::move(other.host_)), left_(other.left_.load(std::memory_order_relaxed)) {}
+    owned_host &operator=(owned_host &&other) noexcept {
+        host_ = std::move(other.host_);
+        left_.store(other.left_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        return *this;
+    }
+
+    void keep_alive(std::shared_ptr<void> object) noexcept { host_->object = std::move(object); }
+    // Relaxed: the owner's destructor comes after it, and whoever has left it is through.
+    void leave() noexcept { left_.store(true, std::memory_order_relaxed); }
+    bool was_left() const noexcept { return left_.load(std::memory_order_relaxed); }
+    void let_go() noexcept { host_.reset(); }
+    void keep() noexcept { keep_for_ever(std::move(host_)); }
+
+  private:
+    std::unique_ptr<host> host_ = std::make_unique<host>();
+    std::atomic<bool> left_{false};
+};
+
 /// Ends a serializer without waiting; whether nothing of it can call the runtime any more. If not, it was left.
 inline bool ended(hsa_serializer_t serializer) noexcept {
     const auto tried = [serializer] {

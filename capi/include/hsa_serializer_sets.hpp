@@ -21,14 +21,13 @@ class agents {
     /// `make` gives the runtime of an agent (see adapt()), or null, or throws: of() comes to HSA_SERIALIZER_BAD_AGENT
     /// then. It may be called more than once for an agent, and by several threads at once.
     template <class R>
-    explicit agents(std::function<std::shared_ptr<R>(std::uint64_t agent)> make, const options &how = {})
-        : host_(std::make_unique<detail::host>()) {
+    explicit agents(std::function<std::shared_ptr<R>(std::uint64_t agent)> make, const options &how = {}) {
         auto maker = std::make_shared<maker_of<R>>();
         maker->make = std::move(make);
         const hsa_serializer_options_t raw = how.raw();
         detail::check(hsa_serializer_agents_create(&raw, &maker_of<R>::call, maker.get(), &handle_),
                       "hsa_serializer_agents_create");
-        host_->object = std::move(maker);
+        host_.keep_alive(std::move(maker));
     }
 
     /// Over AMD's runtime, by its table, which is read now.
@@ -37,21 +36,19 @@ class agents {
         agents made;
         const hsa_serializer_hsa_t hsa = adapt_table(table, told.get());
         const hsa_serializer_options_t raw = how.raw();
-        made.host_->object = std::move(told);
+        made.host_.keep_alive(std::move(told));
         detail::check(hsa_serializer_agents_create_hsa(&raw, &hsa, &made.handle_),
                       "hsa_serializer_agents_create_hsa");
         return made;
     }
 
     agents(agents &&other) noexcept
-        : handle_(std::exchange(other.handle_, {0})), host_(std::move(other.host_)),
-          left_(other.left_.load(std::memory_order_relaxed)) {}
+        : handle_(std::exchange(other.handle_, {0})), host_(std::move(other.host_)) {}
     agents &operator=(agents &&other) noexcept {
         if (this != &other) {
             end();
             handle_ = std::exchange(other.handle_, {0});
             host_ = std::move(other.host_);
-            left_.store(other.left_.load(std::memory_order_relaxed), std::memory_order_relaxed);
         }
         return *this;
     }
@@ -93,7 +90,7 @@ class agents {
 
     /// Leaves every serializer that was made.
     void leave() const {
-        left_.store(true, std::memory_order_relaxed);
+        host_.leave();
         for (const std::uint64_t agent : list()) static_cast<void>(hsa_serializer_leave(get(agent).handle()));
     }
 
@@ -116,11 +113,11 @@ class agents {
         }
     };
 
-    agents() : host_(std::make_unique<detail::host>()) {}
+    agents() = default;
 
     void end() noexcept {
         if (handle_.handle == 0) return;
-        bool left = left_.load(std::memory_order_relaxed);
+        bool left = host_.was_left();
         detail::swallowed([&] {
             // What can't be listed for want of memory is not ended either: the host is kept.
             const bool was_left = std::exchange(left, true);
@@ -131,13 +128,12 @@ class agents {
             left = was_left || !all_ended;
         });
         static_cast<void>(hsa_serializer_agents_destroy(handle_));
-        if (left) detail::keep_for_ever(std::move(host_));
+        if (left) host_.keep();
         handle_ = {0};
     }
 
     hsa_serializer_agents_t handle_{0};
-    std::unique_ptr<detail::host> host_;
-    mutable std::atomic<bool> left_{false};
+    mutable detail::owned_host host_;
 };
 
 /// A barrier of a set, to be looked at. It goes its way by itself, whatever becomes of this.
@@ -169,12 +165,11 @@ class barrier_set {
   public:
     /// See adapt() for what a runtime has; its watch_ready() is not called. Null comes to HSA_SERIALIZER_NULL_POINTER.
     template <class R>
-    explicit barrier_set(std::shared_ptr<R> runtime, const options &how = {})
-        : host_(std::make_unique<detail::host>()) {
+    explicit barrier_set(std::shared_ptr<R> runtime, const options &how = {}) {
         if (runtime == nullptr) throw error(HSA_SERIALIZER_NULL_POINTER, "hsa_serializer_barrier_set_create");
         const hsa_serializer_runtime_t functions = adapt(*runtime);
         const hsa_serializer_options_t raw = how.raw();
-        host_->object = std::move(runtime);
+        host_.keep_alive(std::move(runtime));
         detail::check(hsa_serializer_barrier_set_create(&raw, &functions, &handle_),
                       "hsa_serializer_barrier_set_create");
     }
@@ -185,7 +180,7 @@ class barrier_set {
         barrier_set made;
         const hsa_serializer_hsa_t hsa = adapt_table(table, told.get());
         const hsa_serializer_options_t raw = how.raw();
-        made.host_->object = std::move(told);
+        made.host_.keep_alive(std::move(told));
         detail::check(hsa_serializer_barrier_set_create_hsa(&raw, &hsa, agent, &made.handle_),
                       "hsa_serializer_barrier_set_create_hsa");
         return made;
@@ -248,23 +243,23 @@ class barrier_set {
         if (code == HSA_SERIALIZER_NOT_FINISHED) return false;
         detail::check(code, "hsa_serializer_barrier_set_destroy");
         handle_ = {0};
-        host_.reset();
+        host_.let_go();
         return true;
     }
 
   private:
-    barrier_set() : host_(std::make_unique<detail::host>()) {}
+    barrier_set() = default;
 
     void end() noexcept {
         if (handle_.handle == 0) return;
         if (hsa_serializer_barrier_set_destroy(handle_) != HSA_SERIALIZER_SUCCESS) {
-            detail::keep_for_ever(std::move(host_));
+            host_.keep();
         }
         handle_ = {0};
     }
 
     hsa_serializer_barrier_set_t handle_{0};
-    std::unique_ptr<detail::host> host_;
+    detail::owned_host host_;
 };
 
 } // namespace hsa_serializer

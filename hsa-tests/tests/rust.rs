@@ -8,7 +8,7 @@
 
 mod ran;
 
-use ran::{LATE_EVENTS, Ran, STUCK, each, serialized, soak_seconds};
+use ran::{LATE_EVENTS, Ran, each, serialized, soak_seconds};
 use serde_json::Value;
 
 // ---- the fault that the crate exists to end

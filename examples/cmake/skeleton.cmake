@@ -1,0 +1,16 @@
+# What both skeletons are built with: the library as ${serializer}, threads, and the emulated GPU.
+
+option(HSA_SERIALIZER_FROM_SOURCE "The library from this repository, and not an installed one" OFF)
+option(HSA_SERIALIZER_STATIC "The static library" OFF)
+if(HSA_SERIALIZER_FROM_SOURCE)
+    add_subdirectory("${CMAKE_CURRENT_LIST_DIR}/../../capi" hsa_serializer EXCLUDE_FROM_ALL)
+else()
+    find_package(hsa_serializer 0.1 CONFIG REQUIRED)
+endif()
+if(HSA_SERIALIZER_STATIC)
+    set(serializer hsa_serializer::static)
+else()
+    set(serializer hsa_serializer::hsa_serializer)
+endif()
+find_package(Threads REQUIRED)
+include("${CMAKE_CURRENT_LIST_DIR}/softgpu.cmake")
