@@ -38,8 +38,8 @@ fn run(options: &str) -> (u8, String, String) {
     (code, text(out), text(err))
 }
 
-/// Runs it with so much time for a stall that a busy machine is not late, and finds all of these
-/// lines in what it prints, in this order.
+/// Runs it with so much time for a stall that kernels of a busy machine are not taken for one, and finds all of
+/// these lines in what it prints, in this order.
 fn expect(code: u8, options: &str, lines: &[&str]) {
     let (got, out, err) = run(&format!("{options} --after 500"));
     assert_eq!((got, err.as_str()), (code, ""), "{options}\n{out}");
@@ -57,7 +57,7 @@ const CASES: [&str; 3] = ["token", "transition", "copies"];
 #[test]
 fn under_locks_it_hangs() {
     for case in CASES {
-        let line = "under locks          hangs: not at its end after 1";
+        let line = "under locks          hangs: not at its end after ";
         let options = format!("--case {case} --serializer locked");
         expect(3, &options, &[line, "q0 packet ", "q1 packet "]);
     }

@@ -61,8 +61,8 @@ impl Cost {
 
 /// How often somebody looks whether it is over, or plays a kernel.
 const LOOK: Duration = Duration::from_micros(200);
-/// For kernels that nothing holds up, on the busiest machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// For what nothing holds up, on the busiest machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// Kernels that a released program dispatches afterwards.
 const AFTERWARDS: u32 = 20;
 
