@@ -10,7 +10,7 @@ use crate::queue::{Mode, QueueCell, QueueId};
 use crate::recorder::Recorder;
 use crate::requests::Requests;
 use crate::runtime::Runtime;
-use crate::shared::{Shared, Stage};
+use crate::shared::{OPEN, Shared, Stage};
 use crate::statistics::Statistics;
 use crate::sync::statistic::{AtomicU64, Ordering};
 use crossbeam_epoch::Guard;
@@ -197,7 +197,9 @@ impl<R: Runtime> Shared<R> {
     ) -> Statistics {
         let counted = self.counters.read();
         let mut serialized = counted.serialized;
-        if Mode::of_epoch(self.epoch.load(Ordering::Relaxed)) == Mode::Enabled {
+        // Relaxed, both: statistics are of no one moment.
+        let open = self.closed.load(Ordering::Relaxed) == OPEN;
+        if open && Mode::of_epoch(self.epoch.load(Ordering::Relaxed)) == Mode::Enabled {
             serialized += self
                 .now()
                 .saturating_sub(self.insight.turned.load(Ordering::Relaxed));
@@ -312,10 +314,15 @@ impl<R: Runtime> Shared<R> {
     pub(crate) fn mode_changed(&self, to: Mode) {
         let now = self.now();
         if to == Mode::Disabled {
-            let since = self.insight.turned.load(Ordering::Relaxed);
-            self.counters.serialized.add(now.saturating_sub(since));
+            self.count_serialized(now);
         }
         self.insight.turned.store(now, Ordering::Relaxed);
+    }
+
+    /// Counts how long kernels were serialized until now. Under the transition lock.
+    pub(crate) fn count_serialized(&self, now: u64) {
+        let since = self.insight.turned.load(Ordering::Relaxed);
+        self.counters.serialized.add(now.saturating_sub(since));
     }
 }
 

@@ -35,7 +35,7 @@ use std::sync::Arc;
 const REPORTS: usize = if cfg!(hsa_serializer_loom) { 1 } else { 64 };
 
 /// No epoch is closed.
-const OPEN: u64 = u64::MAX;
+pub(crate) const OPEN: u64 = u64::MAX;
 
 /// How far the end has come; see [`shutdown`](crate::shutdown). It only goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

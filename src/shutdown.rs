@@ -41,7 +41,7 @@
 
 use crate::drain::Waiting;
 use crate::event::Event;
-use crate::queue::QueueId;
+use crate::queue::{Mode, QueueId};
 use crate::runtime::{Report, Runtime};
 use crate::serializer::Serializer;
 use crate::shared::{Aftermath, Shared, Stage};
@@ -178,6 +178,10 @@ impl<R: Runtime> Shared<R> {
         };
         self.advance_stage(Stage::Closing);
         t.closed = true;
+        // The epoch keeps its mode, but no dispatch is of it any more.
+        if t.mode() == Mode::Enabled {
+            self.count_serialized(self.now());
+        }
         let to = t.epoch.wrapping_add(2);
         // Before the stamps, whose release publishes it.
         self.closed.store(u64::from(to), Ordering::Relaxed);

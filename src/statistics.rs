@@ -79,7 +79,8 @@ counters! {
     retired_after_drain,
     /// Barriers whose signal was destroyed.
     reclaimed,
-    /// Nanoseconds in which kernels were serialized: the mode was enabled.
+    /// Nanoseconds in which kernels were serialized: the mode was enabled, and the end had not begun. (After
+    /// [`leave`](crate::Serializer::leave) alone it goes on: that only says that nothing is to be called.)
     serialized,
     /// Nanoseconds for which barriers were armed, those of all barriers that have ended added up. In that
     /// time kernels of the new mode had to wait for those of the old one.

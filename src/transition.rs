@@ -456,21 +456,25 @@ impl<R: Runtime> Shared<R> {
     /// A barrier set is never shut down, but left in the child of a fork.
     pub(crate) fn arm(self: &Arc<Self>, on_end: OnEnd) -> Result<Arc<Barrier>, TransitionError> {
         let _visit = self.visit().ok_or(TransitionError::ShutDown)?;
-        let signal = self
-            .create_signal(SignalKind::Barrier, 1)
-            .map_err(TransitionError::Signal)?;
+        let mut signals = Signals::new(self);
+        signals.create().map_err(TransitionError::Signal)?;
         let mut after = Aftermath::new();
         // Before the lock: pinning may run what others have deferred.
         let guard = self.domain.pin();
-        let (_, barrier) = {
+        let armed = {
             let mut t = self.lock().ok_or(TransitionError::ShutDown)?;
+            // While the signal was made misuse may have let everything through, for good.
+            let signal = signals.spare.pop_if(|_| !t.closed);
             // The epoch stays even: a barrier alone serializes nothing.
             let to = t.epoch.wrapping_add(2);
-            self.advance(&mut t, to, signal, Some(on_end), &guard, &mut after)
+            signal.map(|signal| self.advance(&mut t, to, signal, Some(on_end), &guard, &mut after))
         };
         after.finish(guard, self);
+        drop(signals);
         self.collect();
-        Ok(barrier)
+        armed
+            .map(|(_, barrier)| barrier)
+            .ok_or(TransitionError::ShutDown)
     }
 }
 

@@ -5,10 +5,11 @@ mod pinned;
 
 use hsa_serializer::doc_runtime::Host;
 use hsa_serializer::{
-    AddQueueError, AqlPacket, BarrierSet, Builder, Domain, MAX_PACKETS, TransitionError,
+    AddQueueError, AqlPacket, BarrierSet, Builder, DispatchError, Domain, MAX_PACKETS, QueueId,
+    Runtime, SignalKind, TransitionError, hsa_signal_t, hsa_status_t,
 };
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Barrier as Rendezvous, OnceLock};
 
 fn set(host: &Host, domain: Domain) -> BarrierSet<Host> {
     BarrierSet::with(Builder::default().domain(domain), host.clone())
@@ -123,4 +124,70 @@ fn a_set_ends_once_its_queues_are_gone_and_every_signal_with_it() {
     assert_eq!(set.arm(|_| {}).map(drop), Err(TransitionError::ShutDown));
     assert_eq!(set.add_queue().map(drop), Err(AddQueueError::ShutDown));
     assert_eq!(set.try_finish(), Ok(()));
+}
+
+/// A host whose next signal takes until it is told to go on.
+#[derive(Clone, Default)]
+struct Slow {
+    host: Host,
+    hook: Arc<OnceLock<(Rendezvous, Rendezvous)>>,
+}
+
+impl Runtime for Slow {
+    fn create_signal(&self, kind: SignalKind, initial: i64) -> Result<hsa_signal_t, hsa_status_t> {
+        if let Some((within, go_on)) = self.hook.get() {
+            within.wait();
+            go_on.wait();
+        }
+        self.host.create_signal(kind, initial)
+    }
+
+    fn destroy_signal(&self, signal: hsa_signal_t) -> Result<(), hsa_status_t> {
+        self.host.destroy_signal(signal)
+    }
+
+    fn store(&self, signal: hsa_signal_t, value: i64) {
+        self.host.store(signal, value);
+    }
+
+    fn compare_exchange(&self, signal: hsa_signal_t, expected: i64, desired: i64) -> i64 {
+        self.host.compare_exchange(signal, expected, desired)
+    }
+
+    fn watch_ready(&self, ready: hsa_signal_t, queue: QueueId) -> Result<(), hsa_status_t> {
+        self.host.watch_ready(ready, queue)
+    }
+}
+
+#[test]
+fn a_barrier_whose_signal_is_being_made_while_misuse_opens_everything_is_not_armed() {
+    let slow = Slow::default();
+    let set = BarrierSet::with(Builder::default().domain(Domain::new()), slow.clone());
+    let mut queue = set.add_queue().unwrap();
+    let mut packets = [AqlPacket::INVALID; MAX_PACKETS];
+    let other = BarrierSet::with(Builder::default().domain(Domain::new()), Host::default());
+    let mut others = other.add_queue().unwrap();
+    let foreign = others.dispatch(&mut packets).unwrap().ticket;
+    let signals = slow.host.live_signals();
+    let (within, go_on) = (Rendezvous::new(2), Rendezvous::new(2));
+    let (within, go_on) = slow.hook.get_or_init(|| (within, go_on));
+    std::thread::scope(|scope| {
+        let ended = Arc::new(AtomicBool::new(false));
+        let called = ended.clone();
+        let arming = scope.spawn(|| set.arm(move |_| called.store(true, SeqCst)));
+        within.wait();
+        let misuse = set.complete(foreign).unwrap_err();
+        other.complete(misuse.ticket).unwrap();
+        go_on.wait();
+        let refused = arming.join().unwrap().unwrap_err();
+        assert_eq!(refused, TransitionError::ShutDown);
+        assert!(!ended.load(SeqCst), "there was no barrier");
+    });
+    assert_eq!(
+        slow.host.live_signals(),
+        signals,
+        "its signal is gone again"
+    );
+    let turned_away = queue.dispatch(&mut packets).unwrap_err();
+    assert_eq!(turned_away, DispatchError::ShutDown);
 }

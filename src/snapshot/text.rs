@@ -26,11 +26,20 @@ impl Snapshot {
             Some(agent) => write!(f, "GPU {agent:#x} (serializer {})", self.serializer)?,
             None => write!(f, "Serializer {} of a GPU", self.serializer)?,
         }
-        let how = match self.mode {
-            Mode::Enabled => "kernels run one at a time",
-            Mode::Disabled => "kernels run as the application likes",
-        };
-        write!(f, ": {how}, for {} now", time(self.mode_for))?;
+        match (self.end, self.mode) {
+            (EndState::Open, mode) => {
+                let how = match mode {
+                    Mode::Enabled => "kernels run one at a time",
+                    Mode::Disabled => "kernels run as the application likes",
+                };
+                write!(f, ": {how}, for {} now", time(self.mode_for))?;
+            }
+            (_, Mode::Enabled) => write!(f, ": kernels ran one at a time until the end began")?,
+            (_, Mode::Disabled) => write!(
+                f,
+                ": kernels ran as the application likes until the end began"
+            )?,
+        }
         match (self.requests, self.requests_of_all) {
             (0, 0) => {}
             (own, 0) => write!(f, "; requested {own} times")?,

@@ -86,3 +86,27 @@ fn barriers_are_armed_until_they_clear_or_are_superseded() {
     );
     lane.destroy();
 }
+
+#[test]
+fn from_the_beginning_of_the_end_kernels_are_not_counted_as_serialized() {
+    for (on, counted) in [(true, 2_000_000), (false, 0)] {
+        let rig = Rig::default();
+        let s = serializer(&rig);
+        if on {
+            s.enable().unwrap();
+        }
+        rig.pass(Duration::from_millis(2));
+        s.begin_shutdown();
+        rig.pass(Duration::from_millis(5));
+        assert_eq!(s.statistics().serialized, counted);
+        s.finish_shutdown(Duration::ZERO).unwrap();
+        rig.pass(Duration::from_millis(5));
+        assert_eq!(s.statistics().serialized, counted);
+        let text = s.snapshot().to_string();
+        let how = match on {
+            true => ": kernels ran one at a time until the end began.\n",
+            false => ": kernels ran as the application likes until the end began.\n",
+        };
+        assert!(text.contains(how), "{text}");
+    }
+}
