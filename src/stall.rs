@@ -171,7 +171,8 @@ impl<R: Runtime> Serializer<R> {
 
 impl<R: Runtime> StallWatch<R> {
     /// What has stood still for longer than was allowed, as of `now` (on any clock that only goes
-    /// on). The first call starts the time.
+    /// on). The first call starts the time. Where the process may be stopped (by SIGSTOP, by a debugger),
+    /// leave out of `now` what lies between two calls that came too far apart: healthy kernels got nowhere then.
     ///
     /// It takes the transition lock for a moment, and allocates: it is for a thread of the host's
     /// own, or a timer's, and not for an interceptor or a handler.

@@ -562,7 +562,8 @@ typedef struct hsa_serializer_event_t {
  * until hsa_serializer_finish_shutdown() has come to `HSA_SERIALIZER_SUCCESS` or hsa_serializer_leave()
  * was called (where another thread is inside of one then, until that returns). None may throw, call
  * longjmp, wait for something that needs the serializer, or call any function of this library but
- * hsa_serializer_mode(), hsa_serializer_leave() and hsa_serializer_status_string().
+ * hsa_serializer_mode(), hsa_serializer_leave(), hsa_serializer_status_string(), hsa_serializer_version() and
+ * hsa_serializer_version_number().
  */
 typedef struct hsa_serializer_runtime_t {
   /**
@@ -1409,7 +1410,7 @@ enum hsa_serializer_status_t hsa_serializer_queue_add(struct hsa_serializer_t se
 /**
  * The queue's id: what handlers, events, reports, stalls and tickets call it. It stays its own when it is gone.
  *
- * Wait-free; from anywhere.
+ * Wait-free; from any thread, but not in callbacks.
  *
  * `HSA_SERIALIZER_NULL_POINTER`, `HSA_SERIALIZER_NULL_HANDLE`, `HSA_SERIALIZER_FOREIGN_HANDLE`.
  */
@@ -1719,7 +1720,8 @@ enum hsa_serializer_status_t hsa_serializer_stall_watch_create(struct hsa_serial
 /**
  * Tells `stall` (which may be null) what has stood still for longer than was allowed, as of `now_ns` on any
  * clock that only goes on; `count` (which may be null) gets how many there are. The first call starts the time.
- * With the policy *release* what holds others back is let go: one at a call.
+ * With the policy *release* what holds others back is let go: one at a call. Where the process may be stopped (by
+ * SIGSTOP, by a debugger), leave out of `now_ns` what lies between two calls that came too far apart.
  *
  * Takes the transition lock, and allocates: on a thread of the host's own, every second or so; not in callbacks,
  * interceptors nor handlers. One call at a time for one watch.

@@ -148,7 +148,7 @@ pub unsafe extern "C" fn hsa_serializer_queue_add(
 
 /// The queue's id: what handlers, events, reports, stalls and tickets call it. It stays its own when it is gone.
 ///
-/// Wait-free; from anywhere.
+/// Wait-free; from any thread, but not in callbacks.
 ///
 /// `HSA_SERIALIZER_NULL_POINTER`, `HSA_SERIALIZER_NULL_HANDLE`, `HSA_SERIALIZER_FOREIGN_HANDLE`.
 ///

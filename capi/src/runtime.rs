@@ -32,7 +32,8 @@ pub enum hsa_serializer_signal_kind_t {
 /// until hsa_serializer_finish_shutdown() has come to `HSA_SERIALIZER_SUCCESS` or hsa_serializer_leave()
 /// was called (where another thread is inside of one then, until that returns). None may throw, call
 /// longjmp, wait for something that needs the serializer, or call any function of this library but
-/// hsa_serializer_mode(), hsa_serializer_leave() and hsa_serializer_status_string().
+/// hsa_serializer_mode(), hsa_serializer_leave(), hsa_serializer_status_string(), hsa_serializer_version() and
+/// hsa_serializer_version_number().
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 #[allow(non_camel_case_types, reason = "the names are C's")]

@@ -144,7 +144,8 @@ pub unsafe extern "C" fn hsa_serializer_stall_watch_create(
 
 /// Tells `stall` (which may be null) what has stood still for longer than was allowed, as of `now_ns` on any
 /// clock that only goes on; `count` (which may be null) gets how many there are. The first call starts the time.
-/// With the policy *release* what holds others back is let go: one at a call.
+/// With the policy *release* what holds others back is let go: one at a call. Where the process may be stopped (by
+/// SIGSTOP, by a debugger), leave out of `now_ns` what lies between two calls that came too far apart.
 ///
 /// Takes the transition lock, and allocates: on a thread of the host's own, every second or so; not in callbacks,
 /// interceptors nor handlers. One call at a time for one watch.

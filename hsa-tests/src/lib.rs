@@ -23,11 +23,11 @@
 //! | `interceptor`, `flights`, `shared`, `order` | a kernel's way out, its completion signal, its end, and in which order the application hears of it |
 //! | [`app`] | what an application does: start the runtime, submit, wait |
 //! | [`witness`] | what the emulated GPU has seen, asked past the runtime |
-//! | [`stalls`] | a host's thread that looks for stalls |
+//! | [`stalls`], `looking` | a host's thread that looks for stalls, and its clock |
 //! | [`watchdog`] | ends a process that stands still, and says who waits for whom |
 //!
-//! Four of these files are those of the tool that users load (`tool/`): [`calls`], [`gate`], [`hsa`] and
-//! `order`. They are not a library of its own, since whoever links the tool would export its `OnLoad`.
+//! Five of these files are those of the tool that users load (`tool/`): [`calls`], [`gate`], [`hsa`], `looking`
+//! and `order`. They are not a library of its own, since whoever links the tool would export its `OnLoad`.
 
 pub mod app;
 #[path = "../../tool/src/calls.rs"]
@@ -42,6 +42,8 @@ mod hsa_app;
 mod interceptor;
 pub mod interpose;
 pub mod lifecycle;
+#[path = "../../tool/src/looking.rs"]
+mod looking;
 #[path = "../../tool/src/order.rs"]
 mod order;
 pub mod profiler;

@@ -1,6 +1,7 @@
 //! Looking for stalls, as a host's own thread does.
 
 use crate::lock;
+use crate::looking::LookingTime;
 use crate::setup::Ours;
 use hsa_serializer::hsa::HsaRuntime;
 use hsa_serializer::{QueueId, Stall, StallPolicy, StallWatch, Stalled};
@@ -80,16 +81,17 @@ pub fn watch(
     stop: &AtomicBool,
     found: &Mutex<Found>,
 ) {
-    let start = Instant::now();
     let pause = (after / 4).max(Duration::from_millis(1));
+    let mut time = LookingTime::every(pause);
     let mut watches: Vec<StallWatch<HsaRuntime>> = Vec::new();
     while !stop.load(SeqCst) {
         // They are only added to.
         for serializer in serializers().iter().skip(watches.len()) {
             watches.push(serializer.watch_stalls(after, policy));
         }
+        let now = time.look(Instant::now());
         for watch in &mut watches {
-            let stalls = watch.check_stalls(start.elapsed());
+            let stalls = watch.check_stalls(now);
             lock(found).take(&stalls, policy);
         }
         thread::park_timeout(pause);

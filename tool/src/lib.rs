@@ -15,7 +15,7 @@
 //!
 //! What is gathered on the way: `trace` (the CSV), `overlaps`, `summary`. `profiler` is what all of it
 //! shares between the runtime's start and its end, [`hsa`] the runtime's functions, `settings` the
-//! environment, `stalls` the thread that looks for what stands still, `signals` keeps the process's away.
+//! environment, `stalls` the thread that looks for what stands still, `looking` its clock, `signals` keeps the process's away.
 //!
 //! # Locks
 //! | lock | held across |
@@ -42,6 +42,7 @@ mod hooks;
 pub mod hsa;
 mod interceptor;
 pub mod load;
+mod looking;
 mod names;
 mod order;
 mod overlaps;

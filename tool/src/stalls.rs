@@ -1,6 +1,7 @@
 //! The thread that looks for what stands still: some programs can't be serialized, and this tool is not
 //! to be the silent reason why one hangs.
 
+use crate::looking::LookingTime;
 use crate::profiler::Profiler;
 use hsa_serializer::hsa::HsaRuntime;
 use hsa_serializer::{Stall, StallPolicy, StallWatch, Stalled};
@@ -10,8 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Looks until told to stop.
 pub(crate) fn watch(profiler: &Profiler, after: Duration, policy: StallPolicy, stop: &AtomicBool) {
-    let start = Instant::now();
     let pause = (after / 4).max(Duration::from_millis(1));
+    let mut time = LookingTime::every(pause);
     let mut watches: Vec<(u64, StallWatch<HsaRuntime>)> = Vec::new();
     // What is named at each look is said once in that time.
     let mut said: Option<Instant> = None;
@@ -22,8 +23,9 @@ pub(crate) fn watch(profiler: &Profiler, after: Duration, policy: StallPolicy, s
             }
         }
         let due = said.is_none_or(|said| said.elapsed() >= after);
+        let now = time.look(Instant::now());
         for (_, watch) in &mut watches {
-            for stall in watch.check_stalls(start.elapsed()) {
+            for stall in watch.check_stalls(now) {
                 if stall.released || due && holds_somebody_back(&stall) {
                     say!("{stall}");
                     said = Some(Instant::now());
