@@ -186,7 +186,7 @@ done
 
 rm -f "$load"
 # Whose directory it is is nobody's business.
-sed -i "s|$out|.|g" "$out"/*.txt
+sed -i -e "s|$out|.|g" -e "s|$PWD|CLONE|g" -e "s|${HOME:-/nowhere}/|HOME/|g" "$out"/*.txt
 gzip -f "$out"/*.csv
 (cd "$out" && tar czf results.tar.gz ./*.txt serialized.csv.gz)
 echo "Please send back $out/results.tar.gz (docs/on-hardware.md)"
