@@ -1,4 +1,4 @@
-//! The faults of the locked original (SCENARIOS.md, E): each is shown by the yardstick, and absent
+//! The faults of the locked original (docs/scenarios.md, E): each is shown by the yardstick, and absent
 //! from the crate under the same schedule.
 //!
 //! Where a fault lies between two steps of a call, the schedule drives the yardstick's two steps;

@@ -1,4 +1,4 @@
-//! The fault that this crate exists to end (SCENARIOS.md, 1; the seed's three tests), on barriers
+//! The fault that this crate exists to end (docs/scenarios.md, 1; the seed's three tests), on barriers
 //! by themselves and a handle allocator that is last in, first out.
 
 use hsa_serializer::doc_runtime::Host;

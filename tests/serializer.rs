@@ -1,4 +1,4 @@
-//! The serializer's calls one by one, on a runtime without a GPU; lines of SCENARIOS.md that need
+//! The serializer's calls one by one, on a runtime without a GPU; lines of docs/scenarios.md that need
 //! no more than that, by number.
 
 use hsa_serializer::doc_runtime::{Failure, Host};

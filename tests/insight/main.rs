@@ -1,5 +1,5 @@
 //! Who wants it, who waits for whom, and what it cost: requests, agents, the limit on run-ahead, events,
-//! times and snapshots. Lines of SCENARIOS.md have tests that are named after them.
+//! times and snapshots. Lines of docs/scenarios.md have tests that are named after them.
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Beginning, end, and everything that goes wrong between: the lines of SCENARIOS.md that are about a
+//! Beginning, end, and everything that goes wrong between: the lines of docs/scenarios.md that are about a
 //! serializer's life, each test named after its line, on the emulated GPU in virtual time and on
 //! threads, and in processes that fork and exit.
 //!
