@@ -464,7 +464,10 @@ impl<R: Runtime> Shared<R> {
         let armed = {
             let mut t = self.lock().ok_or(TransitionError::ShutDown)?;
             // While the signal was made misuse may have let everything through, for good.
-            let signal = signals.spare.pop_if(|_| !t.closed);
+            let signal = match t.closed {
+                true => None,
+                false => signals.spare.pop(),
+            };
             // The epoch stays even: a barrier alone serializes nothing.
             let to = t.epoch.wrapping_add(2);
             signal.map(|signal| self.advance(&mut t, to, signal, Some(on_end), &guard, &mut after))

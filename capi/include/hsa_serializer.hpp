@@ -224,7 +224,8 @@ class serializer_ref {
         return done ? hsa_serializer_complete(handle_, done.raw()) : HSA_SERIALIZER_SUCCESS;
     }
     [[nodiscard]] status check(ticket asked) const noexcept { return hsa_serializer_check(handle_, asked.raw()); }
-    /// Whether a dispatch begun now would be serialized. Wait-free; from anywhere.
+    /// Whether a dispatch begun now would be serialized; after the end, whether the last one would. Wait-free; from
+    /// anywhere.
     bool is_enabled() const noexcept {
         std::uint32_t mode = HSA_SERIALIZER_DISABLED;
         return hsa_serializer_mode(handle_, &mode) == HSA_SERIALIZER_SUCCESS && mode == HSA_SERIALIZER_ENABLED;

@@ -43,6 +43,7 @@ class barrier {
 
     /// Sets it, over all queues.
     void set_barrier() {
+        if (told_ == nullptr) throw error(HSA_SERIALIZER_NULL_HANDLE, "hsa_serializer_barrier_set_arm");
         told_->set.fetch_add(1);
         try {
             set_.arm([told = told_](outcome how) {
@@ -77,6 +78,8 @@ class barrier {
 
     /// Whether every barrier that was set has ended, or none was set.
     bool complete() const noexcept {
+        // Moved from: nobody sets it.
+        if (told_ == nullptr) return true;
         // In this order: it never says so while one is set that was set before the call.
         const std::uint64_t ended = told_->ended.load();
         return ended == told_->set.load();

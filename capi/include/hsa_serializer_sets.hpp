@@ -123,12 +123,14 @@ class agents {
             const bool was_left = std::exchange(left, true);
             bool all_ended = true;
             for (const std::uint64_t agent : list()) {
-                if (!was_left && !detail::ended(get(agent).handle())) all_ended = false;
+                const serializer_ref one = get(agent);
+                // One that got no signal when it was touched has no handle: it ends with the agents.
+                if (!was_left && one && !detail::ended(one.handle())) all_ended = false;
             }
             left = was_left || !all_ended;
         });
-        static_cast<void>(hsa_serializer_agents_destroy(handle_));
-        if (left) host_.keep();
+        const bool destroyed = hsa_serializer_agents_destroy(handle_) == HSA_SERIALIZER_SUCCESS;
+        if (left || !destroyed) host_.keep();
         handle_ = {0};
     }
 

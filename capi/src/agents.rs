@@ -98,6 +98,15 @@ impl Group {
         }
         Ok(hsa_serializer_t::new(*first))
     }
+
+    /// Ends the serializers of agents that got no signal when they were touched: no handle was given for them, and a
+    /// request of all, which may outlive the group, has them all the same. Whether that was possible: they have no
+    /// queues, so nothing but a call of another thread's holds it up.
+    fn end_what_nobody_has(&self) -> bool {
+        self.agents.iter().all(|(agent, serializer)| {
+            self.entries.find(agent).is_ok() || serializer.try_finish_shutdown().is_ok()
+        })
+    }
 }
 
 fn keep(builder: Builder, maker: Maker) -> hsa_serializer_agents_t {
@@ -168,7 +177,8 @@ pub extern "C" fn hsa_serializer_agents_destroy(
         let number = agents.number()?;
         let group = GROUPS.find(number)?;
         let entries = group.entries.all();
-        if !entries.iter().all(|entry| serializer::has_ended(**entry)) {
+        let ended = entries.iter().all(|entry| serializer::has_ended(**entry));
+        if !ended || !group.end_what_nobody_has() {
             return Err(HSA_SERIALIZER_NOT_FINISHED);
         }
         GROUPS.take(number)?;

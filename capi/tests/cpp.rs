@@ -1,12 +1,15 @@
 //! The tests in C++ (`cpp/`), against the libraries of this build, with which they are compiled here: as they are,
-//! with the static library, under sanitizers, and under Valgrind.
+//! with the static library, under sanitizers, and under Valgrind; and the skeletons (`examples/c`, `examples/cpp`)
+//! as tools of AMD's runtime.
 
 mod native;
 
+use anyhow::anyhow;
 use native::Variant;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use xtask::softgpu::{self, Runtime};
 
 const PROGRAMS: &[&str] = &["transitions", "queues", "ends", "objects", "classes"];
 /// Tests that end their process.
@@ -140,5 +143,99 @@ fn under_valgrind() {
         let built = compile(&compiler, program, &variant);
         let outcome = native::run(&mut native::command(&runner, &built));
         assert!(outcome.succeeded(), "{program}: {outcome}");
+    }
+}
+
+/// Sources in C (of the repository), for AMD's runtime.
+fn in_c(name: &str, options: &[&str], sources: &[&str]) -> PathBuf {
+    let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let library = native::libraries().join("libhsa_serializer_capi.so");
+    let mut command = native::compiler(&"cc".into());
+    // These are no headers, which have to do with all warnings of all hosts.
+    command
+        .args([
+            "-std=gnu11",
+            "-Wno-pedantic",
+            "-Wno-conversion",
+            "-Wno-shadow",
+        ])
+        .args(options)
+        .args(sources)
+        .arg("-o")
+        .args([&to, &library])
+        .arg(format!("-Wl,-rpath,{}", native::libraries().display()))
+        .arg("-lhsa-runtime64");
+    let outcome = native::run(&mut command);
+    assert!(outcome.succeeded(), "{name}: {outcome}");
+    to
+}
+
+/// Applications that do what is unusual go on as they would without a skeleton, and their kernels are counted.
+#[test]
+fn the_skeletons_under_applications_of_amds_runtime() {
+    let Some(compiler) = native::cxx() else {
+        return;
+    };
+    let mut headers = native::compiler(&compiler);
+    headers.args([
+        "-fsyntax-only",
+        "-x",
+        "c++",
+        "-include",
+        "hsa/hsa_ext_amd.h",
+    ]);
+    if !native::run(headers.arg("/dev/null")).succeeded() {
+        let why = anyhow!("no hsa/hsa_ext_amd.h (in Debian: libhsa-runtime-dev)");
+        softgpu::missing("the skeletons on AMD's runtime", &why);
+        return;
+    }
+    const SHARED: &[&str] = &["-shared", "-fPIC", "-Wl,-z,nodelete"];
+    let shared = Variant {
+        name: "shared",
+        options: &["-std=c++17", "-shared", "-fPIC", "-Wl,-z,nodelete"],
+        statically: false,
+    };
+    let source = ["examples/cpp/hsa_tool.cpp"];
+    let skeleton_in_cpp = native::compile(&compiler, "hsa_tool", &source, &shared);
+    let skeleton_in_c = in_c("skeleton_tool", SHARED, &["examples/c/tool.c"]);
+    let refuses = in_c("refuses", SHARED, &["capi/tests/skeletons/refuses.c"]);
+    let sources = [
+        "capi/tests/skeletons/program.c",
+        "hsa-tests/c/client.c",
+        "hsa-tests/c/errors.c",
+    ];
+    let program = in_c("program", &[], &sources);
+    let under = |runtime: Runtime, skeleton: &Path| {
+        // With the kernels that are counted, where that is no matter of time: some of a queue that fails are not.
+        for (scenario, before, kernels) in [
+            ("cpu-queue", None, Some(1)),
+            ("first-handler", None, Some(110)),
+            ("fault", None, None),
+            ("refused", Some(&*refuses), Some(10)),
+        ] {
+            let tools = before.into_iter().chain([skeleton]);
+            let tools: Vec<_> = tools.map(Path::to_string_lossy).collect();
+            let tools = tools.join(" ");
+            let mut command = runtime.command(&program);
+            command
+                .args([scenario, "120"])
+                .env("HSA_TOOLS_LIB", &tools)
+                .env("HSA_EXAMPLE_TOGGLE_US", "0");
+            let outcome = native::run(&mut command);
+            let what = format!("{scenario} on {} under {tools}", runtime.name());
+            assert!(outcome.succeeded(), "{what}: {outcome}");
+            let told = kernels.map_or_else(
+                || " kernels, ".to_owned(),
+                |n| format!(": {n} kernels, {n} "),
+            );
+            assert!(outcome.stderr.contains(&told), "{what}: {outcome}");
+        }
+    };
+    for runtime in softgpu::runtimes() {
+        under(runtime, &skeleton_in_c);
+        // It has the table by AMD's own header, which is the installed runtime's.
+        if runtime == Runtime::Installed {
+            under(runtime, &skeleton_in_cpp);
+        }
     }
 }

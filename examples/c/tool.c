@@ -105,6 +105,12 @@ static void land(struct flight *flight) {
     atomic_fetch_sub(&watched->under_way, 1);
 }
 
+/* The thread that calls handlers may call one of the application's first, which dispatches. */
+static void here_are_handlers(void *unused) {
+    (void)unused;
+    on_handler_thread = true;
+}
+
 /* Handlers come in any order; an application may rely on that of its barrier bits. */
 static bool on_end(hsa_signal_value_t value, void *data) {
     struct flight *flight = data;
@@ -246,6 +252,7 @@ static hsa_status_t queue_create(hsa_agent_t agent, uint32_t size, hsa_queue_typ
         watched = calloc(1, sizeof *watched);
     if (!watched)
         return hsa.queue_create(agent, size, type, callback, data, private_segment_size, group_segment_size, queue);
+    hsa_amd_async_function(here_are_handlers, NULL);
     watched->asked = size;
     watched->serializer = serializer;
     watched->callback = callback;

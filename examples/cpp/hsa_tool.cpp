@@ -63,9 +63,12 @@ struct printer {
 struct intercepted {
     profiler &owner;
     std::shared_ptr<profiler::queue> state;
-    std::uint32_t ring;
+    /// The application's, with its data, for when the queue fails.
+    void (*callback)(hsa_status_t, hsa_queue_t *, void *);
+    void *data;
+    std::uint32_t ring = 0;
     /// Reused from batch to batch: calls for one queue come one at a time.
-    std::vector<packet> out;
+    std::vector<packet> out = {};
 };
 
 /// What lives between the first hsa_init and the last hsa_shut_down.
@@ -96,8 +99,12 @@ class session {
     hsa_status_t create(hsa_agent_t agent, std::uint32_t size, hsa_queue_type32_t type,
                         void (*callback)(hsa_status_t, hsa_queue_t *, void *), void *data, std::uint32_t privately,
                         std::uint32_t group, hsa_queue_t **made) {
-        auto ours = std::make_unique<intercepted>(intercepted{of(agent), nullptr, 0, {}});
-        ours->state = ours->owner.add_queue();
+        profiler *const owner = of(agent);
+        // A queue as any other, or the runtime's own answer.
+        if (owner == nullptr) {
+            return api_.core.hsa_queue_create_fn(agent, size, type, callback, data, privately, group, made);
+        }
+        auto ours = std::make_unique<intercepted>(intercepted{*owner, owner->add_queue(), callback, data});
         hsa_status_t status;
         {
             // Version 6.1.2 loses its heap where two threads create queues of one agent at a time.
@@ -106,8 +113,8 @@ class session {
             // Packets multiply: a kernel of ours may be five.
             std::uint32_t longest = size;
             api_.core.hsa_agent_get_info_fn(agent, HSA_AGENT_INFO_QUEUE_MAX_SIZE, &longest);
-            status = api_.amd_ext.hsa_amd_queue_intercept_create_fn(agent, std::min(longest, size * 8), type, callback,
-                                                                data, privately, group, made);
+            status = api_.amd_ext.hsa_amd_queue_intercept_create_fn(agent, std::min(longest, size * 8), type, failed,
+                                                                ours.get(), privately, group, made);
         }
         if (status == HSA_STATUS_SUCCESS) {
             ours->ring = (*made)->size;
@@ -125,18 +132,20 @@ class session {
 
     /// In order; under no lock, since the runtime's destroy waits for its handlers' thread.
     hsa_status_t destroy(hsa_queue_t *queue) {
-        std::unique_ptr<intercepted> ours;
-        {
-            const std::lock_guard<std::mutex> locked(lock_);
-            const auto found = queues_.find(queue);
-            if (found != queues_.end()) {
-                ours = std::move(found->second);
-                queues_.erase(found);
-            }
-        }
+        // Taken out before: the address is another one's as soon as it is destroyed.
+        std::unique_lock<std::mutex> locked(lock_);
+        auto ours = queues_.extract(queue);
+        locked.unlock();
         const hsa_status_t status = api_.core.hsa_queue_destroy_fn(queue);
-        // From here on none of its packets executes, and its interceptor is not called.
-        if (ours != nullptr) ours->owner.queue_destroyed(*ours->state);
+        if (ours.empty()) return status;
+        if (status == HSA_STATUS_SUCCESS) {
+            // From here on none of its packets executes, and its interceptor is not called.
+            ours.mapped()->owner.queue_destroyed(*ours.mapped()->state);
+        } else {
+            // The queue lives, and goes on calling its interceptor.
+            locked.lock();
+            queues_.insert(std::move(ours));
+        }
         return status;
     }
 
@@ -177,15 +186,23 @@ class session {
     }
 
   private:
-    profiler &of(hsa_agent_t agent) {
+    /// Null where there can't be one: of an agent that is no GPU.
+    profiler *of(hsa_agent_t agent) {
         const std::lock_guard<std::mutex> locked(lock_);
-        std::unique_ptr<profiler> &owner = profilers_[agent.handle];
-        if (owner == nullptr) {
+        const auto found = profilers_.find(agent.handle);
+        if (found != profilers_.end()) return found->second.get();
+        try {
             auto made = hsa_serializer::serializer::over_hsa(&api_.root, agent.handle, std::make_shared<printer>());
-            owner = std::make_unique<profiler>(machine_, hsa_serializer::profiler_serializer(std::move(made)));
+            auto owner =
+                std::make_unique<profiler>(machine_, hsa_serializer::profiler_serializer(std::move(made)));
             owner->set(on_);
+            // The thread that calls handlers may call one of the application's first.
+            api_.amd_ext.hsa_amd_async_function_fn([](void *) { profiler::calls_handlers_here(); }, nullptr);
+            return profilers_.emplace(agent.handle, std::move(owner)).first->second.get();
+        } catch (const hsa_serializer::error &e) {
+            std::fprintf(stderr, "hsa_tool: %s\n", e.what());
+            return nullptr;
         }
-        return *owner;
     }
 
     void toggle() {
@@ -217,6 +234,14 @@ class session {
         ours.owner.intercept(ours.state, static_cast<const packet *>(packets), count, ours.out);
         // All in one call: versions before 6.0 can't bear a second one.
         write(ours.out.data(), ours.out.size());
+    }
+
+    /// The queue's error callback: none of its packets executes any more.
+    static void failed(hsa_status_t status, hsa_queue_t *queue, void *data) {
+        intercepted &ours = *static_cast<intercepted *>(data);
+        ours.owner.queue_destroyed(*ours.state);
+        // The last of all: it may destroy the queue.
+        if (ours.callback != nullptr) ours.callback(status, queue, ours.data);
     }
 
     static hsa_status_t init() noexcept;

@@ -91,6 +91,8 @@ template <class Machine> class profiler {
 
     /// Whether the calling thread calls handlers.
     static bool on_handler_thread() noexcept { return calls_handlers(); }
+    /// Said on a thread that does.
+    static void calls_handlers_here() noexcept { calls_handlers() = true; }
 
     std::uint64_t in_flight() const noexcept { return in_flight_.load(); }
     std::uint64_t kernels() const noexcept { return kernels_.load(); }
@@ -176,7 +178,7 @@ template <class Machine> class profiler {
 
     /// The handler of a kernel's completion signal, called once for each.
     static bool completed(std::int64_t value, void *arg) noexcept {
-        calls_handlers() = true;
+        calls_handlers_here();
         const std::unique_ptr<flight> one(static_cast<flight *>(arg));
         profiler &owner = *one->owner;
         {

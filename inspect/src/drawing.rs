@@ -32,13 +32,22 @@ pub(crate) fn rect(class: &str, (x, y, width, height): (f64, f64, f64, f64)) -> 
 
 /// What is said of it where the pointer rests on it.
 pub(crate) fn titled(rect: Rectangle, text: &str) -> Rectangle {
-    rect.add(Title::new(text))
+    rect.add(Title::new(allowed(text)))
 }
 
 pub(crate) fn add_text<N: Node>(mut to: N, (x, y): (f64, f64), class: &str, text: &str) -> N {
-    let text = Text::new(text).set("class", class);
+    let text = Text::new(allowed(text)).set("class", class);
     to.append(text.set("x", tenths(x)).set("y", tenths(y)));
     to
+}
+
+/// Names may have characters that XML does not allow, not even escaped: they are replaced.
+fn allowed(text: &str) -> String {
+    let shown = |c| match c {
+        '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'.. => c,
+        _ => char::REPLACEMENT_CHARACTER,
+    };
+    text.chars().map(shown).collect()
 }
 
 /// Finer is not to be seen, and makes the file long.

@@ -92,6 +92,42 @@ fn names_stand_as_they_are() {
 }
 
 #[test]
+fn characters_that_xml_does_not_allow_are_replaced_on_a_page() {
+    let name = "a\0b\u{1}c\u{1b}[1m\u{fffe}d\u{ffff}e\tf\u{7f}g\u{10000}\u{10ffff}";
+    let shown = "a\u{fffd}b\u{fffd}c\u{fffd}[1m\u{fffd}d\u{fffd}e\tf\u{7f}g\u{10000}\u{10ffff}";
+    let mut run = timeline(vec![kernel(0, 0, name, 0, 1_000)], &[]);
+    run.name = name.into();
+    run.agents[0].name = name.into();
+    run.agents[0].queues[0].1 = name.into();
+    // JSON has a way to write them.
+    let kernels = trace(std::slice::from_ref(&run));
+    assert_eq!(kernels.of(1, "kernel")[0].name, name);
+    let page = svg(name, &[run]);
+    let page = roxmltree::Document::parse(&page).unwrap();
+    let texts = page.descendants().filter(|n| n.is_text());
+    let texts = texts.filter_map(|n| n.text()).map(str::trim);
+    // The title, the run's, the GPU's, the queue's and the kernel's name, and what is said of the kernel.
+    assert_eq!(texts.filter(|text| text.starts_with(shown)).count(), 6);
+}
+
+#[test]
+fn a_run_may_last_as_long_as_there_are_nanoseconds() {
+    for end in [18_000_000_000_000_000_000, u64::MAX - 1, u64::MAX] {
+        let events = [
+            (0, made(1)),
+            (end, Event::Cleared { epoch: 1 }),
+            (end, granted(0, end)),
+        ];
+        let run = timeline(vec![kernel(0, 0, "x", 0, end)], &events);
+        assert_eq!(trace(std::slice::from_ref(&run)).of(1, "kernel").len(), 1);
+        let page = svg("", &[run]);
+        let drawn = classes(&page);
+        assert_eq!((drawn["kernel"], drawn["barrier"]), (1, 1));
+        assert!((3..20).contains(&drawn["tick"]), "{drawn:?}");
+    }
+}
+
+#[test]
 fn kernels_of_one_queue_that_overlap_are_beside_each_other() {
     let kernels = vec![
         kernel(0, 0, "x", 0, 60),

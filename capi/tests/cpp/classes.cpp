@@ -129,6 +129,24 @@ TEST(barrier_that_is_set_again) {
     end(moved, {&q0}, *machine);
 }
 
+TEST(barrier_that_was_moved_from_is_null) {
+    auto machine = std::make_shared<runtime>();
+    told heard;
+    barrier one(machine, heard.call());
+    queue q0 = one.add_queue();
+    const counted kernel(q0);
+    barrier moved = std::move(one);
+    CHECK_THROWS(HSA_SERIALIZER_NULL_HANDLE, one.set_barrier());
+    CHECK_THROWS(HSA_SERIALIZER_NULL_HANDLE, static_cast<void>(one.add_queue()));
+    CHECK(one.complete() && one.register_completion(kernel.receipt));
+    moved.set_barrier();
+    CHECK(!moved.complete());
+    one = std::move(moved);
+    CHECK(!one.complete() && one.register_completion(kernel.receipt));
+    CHECK((heard.all == std::vector<outcome>{outcome::cleared}));
+    end(one, {&q0}, *machine);
+}
+
 /// Whatever the mode is when it completes, a kernel completes as what it was dispatched as: by its ticket.
 TEST(profiler_serializer_from_a_dispatch_to_its_completion) {
     auto machine = std::make_shared<runtime>();

@@ -235,6 +235,31 @@ TEST(agents_are_made_when_they_are_touched) {
     CHECK(alive.expired());
 }
 
+/// No handle was given for it. With the others' its runtime goes, though a request of all is still there.
+TEST(agents_of_which_one_got_no_signal_keep_nothing) {
+    std::map<std::uint64_t, std::shared_ptr<runtime>> machines;
+    const auto make = [&](std::uint64_t agent) {
+        const auto made = machines[agent] = std::make_shared<runtime>();
+        if (agent == 2) made->fail_next = runtime::failure::refuses;
+        return made;
+    };
+    for (const bool is_turned_on_later : {false, true}) {
+        auto all = std::make_unique<agents>(std::function<std::shared_ptr<runtime>(std::uint64_t)>(make));
+        const request_guard outlives = all->request_all();
+        CHECK(all->of(1).is_enabled());
+        CHECK_THROWS(HSA_SERIALIZER_NO_SIGNAL, all->of(2));
+        CHECK(!all->get(2) && all->list().size() == 2);
+        if (is_turned_on_later) {
+            const request_guard another = all->request_all();
+            CHECK(machines[2]->live() > 0);
+        }
+        const std::weak_ptr<runtime> first = machines[1], second = machines[2];
+        machines.clear();
+        all.reset();
+        CHECK(first.expired() && second.expired());
+    }
+}
+
 TEST(a_runtime_that_is_null_is_refused) {
     CHECK_THROWS(HSA_SERIALIZER_NULL_POINTER, serializer(std::shared_ptr<runtime>()));
     CHECK_THROWS(HSA_SERIALIZER_NULL_POINTER, barrier_set(std::shared_ptr<runtime>()));

@@ -328,7 +328,11 @@ impl<'a> Page<'a> {
             if x + 40.0 < panel.x + panel.width {
                 group = add_text(group, (x, y + 18.0), "tick", &time(at));
             }
-            at += step;
+            // Of a run as long as there are nanoseconds, the next one may be beyond all time.
+            let Some(next) = at.checked_add(step) else {
+                break;
+            };
+            at = next;
         }
         group
     }
