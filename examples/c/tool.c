@@ -105,8 +105,8 @@ static void land(struct flight *flight) {
     atomic_fetch_sub(&watched->under_way, 1);
 }
 
-/* The thread that calls handlers may call one of the application's first, which dispatches. */
-static void here_are_handlers(void *unused) {
+/* The handlers' thread says that it is the one: an application's own handler may be the first that it runs. */
+static void on_handlers_thread(void *unused) {
     (void)unused;
     on_handler_thread = true;
 }
@@ -115,7 +115,6 @@ static void here_are_handlers(void *unused) {
 static bool on_end(hsa_signal_value_t value, void *data) {
     struct flight *flight = data;
     struct watched *watched = flight->watched;
-    on_handler_thread = true;
     pthread_mutex_lock(&watched->lock);
     bool counted = flight->counted;
     pthread_mutex_unlock(&watched->lock);
@@ -252,7 +251,6 @@ static hsa_status_t queue_create(hsa_agent_t agent, uint32_t size, hsa_queue_typ
         watched = calloc(1, sizeof *watched);
     if (!watched)
         return hsa.queue_create(agent, size, type, callback, data, private_segment_size, group_segment_size, queue);
-    hsa_amd_async_function(here_are_handlers, NULL);
     watched->asked = size;
     watched->serializer = serializer;
     watched->callback = callback;
@@ -399,6 +397,8 @@ bool OnLoad(void *table, uint64_t version, uint64_t failed_count, const char *co
     REPLACE(slots[2], hsa.queue_create, queue_create);
     REPLACE(slots[3], hsa.queue_destroy, queue_destroy);
     REPLACE(slots[4], hsa.queue_inactivate, queue_inactivate);
+    if (hsa_amd_async_function(on_handlers_thread, NULL) != HSA_STATUS_SUCCESS)
+        fprintf(stderr, "skeleton_tool: the handlers' thread is not known\n");
     atomic_store(&users, 1);
     atomic_store(&stop, false);
     const char *pause = getenv("SKELETON_TOGGLE_US");

@@ -133,6 +133,31 @@ static void value(hsa_queue_t **queues) {
     ok("barriers value");
 }
 
+// While a kernel runs until the host says so, packets without the barrier bit execute at once, one after the other and
+// many more than a ring holds; and a kernel is submitted behind them.
+static void past_a_kernel(void) {
+    enum { PACKETS = 1500 };
+    start();
+    hsa_queue_t *queue = queue_of(gpus[0], 64);
+    hsa_signal_t go = signal_of(1), over = signal_of(2), passed = signal_of(1);
+    dispatch(queue, (struct kernel){.runs = RUNS_UNTIL, .until = go, .completion = over});
+    for (unsigned i = 0; i < PACKETS; i++) {
+        hsa_signal_store_screlease(passed, 1);
+        at_once(queue, passed);
+        wait_for(passed);
+    }
+    dispatch(queue, (struct kernel){.ns = 100, .completion = over});
+    CHECK(hsa_signal_load_scacquire(over) > 0, "it did not wait for the host");
+    hsa_signal_store_screlease(go, 0);
+    wait_for(over);
+    HSA(hsa_queue_destroy(queue));
+    hsa_signal_t signals[] = {go, over, passed};
+    for (unsigned i = 0; i < 3; i++) HSA(hsa_signal_destroy(signals[i]));
+    CHECK(counts().stale_packets == 0, "%lu", counts().stale_packets);
+    ok("barriers-past-a-kernel packets=%u", PACKETS);
+    stop();
+}
+
 // On queues of as many GPUs as there are.
 static void on_four(void (*run)(hsa_queue_t **queues)) {
     start();
@@ -162,5 +187,6 @@ static void ahead(void) { on_four(all_of_ahead); }
 const struct scenario barrier_scenarios[] = {
     {"barriers", barriers},
     {"barriers-ahead", ahead},
+    {"barriers-past-a-kernel", past_a_kernel},
     {NULL, NULL},
 };

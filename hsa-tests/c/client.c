@@ -174,6 +174,15 @@ void barrier(hsa_queue_t *queue, bool any, const hsa_signal_t *waits, unsigned n
     ring(queue, index);
 }
 
+void at_once(hsa_queue_t *queue, hsa_signal_t completion) {
+    uint64_t index = reserve(queue, 1);
+    hsa_barrier_and_packet_t *packet = slot(queue, index);
+    memset((char *)packet + 4, 0, sizeof *packet - 4);
+    packet->completion_signal = completion;
+    publish(packet, HSA_PACKET_TYPE_BARRIER_AND, false, 0);
+    ring(queue, index);
+}
+
 void barrier_value(hsa_queue_t *queue, hsa_signal_t signal, hsa_signal_condition32_t condition,
                    hsa_signal_value_t value, hsa_signal_value_t mask) {
     uint64_t index = reserve(queue, 1);

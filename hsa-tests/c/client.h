@@ -81,6 +81,9 @@ void dispatch(hsa_queue_t *queue, struct kernel kernel);
 void barrier(hsa_queue_t *queue, bool any, const hsa_signal_t *waits, unsigned n,
              hsa_signal_t completion);
 
+// One that waits for nothing, without the barrier bit.
+void at_once(hsa_queue_t *queue, hsa_signal_t completion);
+
 // AMD's packet that waits until the signal's value, masked, compares so.
 void barrier_value(hsa_queue_t *queue, hsa_signal_t signal, hsa_signal_condition32_t condition,
                    hsa_signal_value_t value, hsa_signal_value_t mask);

@@ -209,6 +209,57 @@ static void interrupted(void) {
     CHECK(false, "the process went on");
 }
 
+enum { INTERRUPTS = 12345 };
+
+static _Thread_local volatile bool allocates;
+
+// All that allocates in this process does it here. As in the C library's own, who is interrupted in it can't do it once
+// more, and would wait for itself.
+void *malloc(size_t size) {
+    extern void *__libc_malloc(size_t size);
+    CHECK(!allocates, "an allocation in the middle of another one");
+    if (size == INTERRUPTS) {
+        allocates = true;
+        raise(SIGUSR1);
+        allocates = false;
+    }
+    return __libc_malloc(size);
+}
+
+static void *allocate(void *unused) {
+    (void)unused;
+    return malloc(INTERRUPTS);
+}
+
+// The application's own cleaning up may allocate again.
+static void allocate_again(void) { allocates = false; }
+
+// The same on a thread that has not used the runtime, nor any tool, in the middle of an allocation.
+static void interrupted_allocating(void) {
+    // Before hsa_init: it comes after everything that hsa_init registers.
+    CHECK(atexit(allocate_again) == 0, "atexit");
+    start();
+    use();
+    ok("interrupted-allocating");
+    CHECK(signal(SIGUSR1, leave) != SIG_ERR, "a handler");
+    join(spawn(allocate, NULL));
+    CHECK(false, "the process went on");
+}
+
+// Until the tool's own have all ended.
+static void wait_for_threads(void) {
+    while (deaf_threads("hsa-serializer", SIGUSR1) > 0) pause_us(1000);
+    ok("exit-switched leaves none");
+}
+
+// A tool's threads that use the runtime end before what is registered before hsa_init runs.
+static void exit_switched(void) {
+    CHECK(atexit(wait_for_threads) == 0, "atexit");
+    start();
+    use();
+    info("threads=%u", deaf_threads("hsa-serializer", SIGUSR1));
+}
+
 static void *create_queues(void *unused) {
     (void)unused;
     while (!atomic_load(&no_more)) HSA(hsa_queue_destroy(queue_of(gpus[0], 64)));
@@ -351,6 +402,8 @@ const struct scenario lifetime_scenarios[] = {
     {"exit-shut-down", exit_shut_down},
     {"exit-cleanup", exit_cleanup},
     {"interrupted", interrupted},
+    {"interrupted-allocating", interrupted_allocating},
+    {"exit-switched", exit_switched},
     {"forks", forks},
     {"fork-use", fork_use},
     {"users", users},

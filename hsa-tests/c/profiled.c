@@ -162,6 +162,30 @@ static void chained(void) {
     stop();
 }
 
+// More kernels than the ring was to hold.
+static bool flood(hsa_signal_value_t value, void *argument) {
+    struct chain *chain = argument;
+    CHECK(value == 0, "%ld", (long)value);
+    for (unsigned i = 0; i < EACH_LINK; i++)
+        dispatch(chain->queue, (struct kernel){.ns = 20000, .completion = chain->over});
+    return false;
+}
+
+// The application's own handler is the first that the handlers' thread ever runs.
+static void first_handler(void) {
+    start();
+    struct chain chain = {.queue = queue_of(gpus[0], 64), .over = signal_of(EACH_LINK)};
+    hsa_signal_t go = signal_of(1);
+    HSA(hsa_amd_signal_async_handler(go, HSA_SIGNAL_CONDITION_LT, 1, flood, &chain));
+    hsa_signal_store_screlease(go, 0);
+    wait_for(chain.over);
+    HSA(hsa_queue_destroy(chain.queue));
+    HSA(hsa_signal_destroy(chain.over));
+    HSA(hsa_signal_destroy(go));
+    ok("first-handler kernels=%lu", counts().kernels_ended);
+    stop();
+}
+
 // Most kernels of a program have no completion signal; the last one tells of them all, by its barrier bit.
 static void unsignalled(void) {
     start();
@@ -270,6 +294,7 @@ const struct scenario profiled_scenarios[] = {
     {"unload", unload},
     {"storm", storm},
     {"chained", chained},
+    {"first-handler", first_handler},
     {"unsignalled", unsignalled},
     {"mutual", mutual},
     {"everywhere", everywhere},

@@ -67,6 +67,7 @@ impl<S: Lifecycle> Profiler<S> {
                 core.ended(flight, slot, value);
             }
         }));
+        setup.hsa.find_handlers_thread();
         let (gate, tallied) = (core.gate.clone(), tally.clone());
         let leaks = setup.fault == Some(Fault::Leak);
         let counted = interpose(*setup.hsa.api(), gate, tallied, leaks);

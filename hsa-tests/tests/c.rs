@@ -79,6 +79,12 @@ fn batches_of_nearly_the_ring_and_loads_beyond_it() {
     check("batches", 1);
 }
 
+/// Whose handler is the first that the handlers' thread runs.
+#[test]
+fn a_program_that_submits_in_its_own_handler() {
+    check("first-handler", 1);
+}
+
 #[test]
 fn a_slot_that_is_rung_for_before_the_one_before_it() {
     check("unpublished", 1);

@@ -117,6 +117,13 @@ fn s25_s27_s58_barriers_across_queues_and_agents() {
     check("barriers", 2);
 }
 
+/// What passes a kernel on its queue may be more than the ring holds.
+#[test]
+fn packets_past_a_kernel_that_waits_for_the_host() {
+    check("barriers-past-a-kernel", 1);
+    check_beside(&[SWITCHED], "barriers-past-a-kernel", 1, PAUSED);
+}
+
 #[test]
 fn s22_kernels_without_completion_signals() {
     check("unsignalled", 1);
@@ -130,6 +137,8 @@ fn s32_s48_s50_s51_batches_of_the_ring_and_beyond_it() {
 #[test]
 fn an_interceptor_on_the_handlers_thread() {
     check("chained", 1);
+    check("first-handler", 1);
+    check_beside(&[SWITCHED], "first-handler", 1, PAUSED);
 }
 
 #[test]
@@ -208,6 +217,29 @@ fn s72_a_signal_handler_ends_the_process() {
     }
 }
 
+/// The thread that ends the process allocates nothing of the tool's, and locals of a thread are allocated at their first
+/// use.
+#[test]
+fn s72_a_signal_handler_ends_the_process_in_the_middle_of_an_allocation() {
+    let Some(client) = client() else { return };
+    // Without the emulated GPU's report, which is made at the end of the process, and allocates.
+    each(client, "interrupted-allocating", &[], |outcome| {
+        let said = "kernels: 20, 20 of them serialized";
+        assert!(outcome.stderr.contains(said), "{outcome}");
+    });
+}
+
+/// However seldom it switches.
+#[test]
+fn s72_the_thread_that_switches_ends_with_the_process() {
+    let tools = [Tool::Bare, Tool::UserToggle(1_000_000_000)];
+    // The one that looks for stalls does no harm.
+    let looks = [("HSA_SERIALIZER_STALL_MS", "0")];
+    for run in with_tool(check_beside(&tools, "exit-switched", 1, &looks)) {
+        assert_eq!(run.number("threads"), 2);
+    }
+}
+
 #[test]
 fn children_of_a_fork_end_and_their_parent_goes_on() {
     check("forks", 1);
@@ -249,6 +281,8 @@ fn s75_whoever_tries_to_unload_the_tool_does_not_succeed() {
 /// By the program alone.
 const SWITCHED: Tool = Tool::UserToggle(0);
 
+const PAUSED: &[(&str, &str)] = &[("HSA_SERIALIZER_PAUSED", "1")];
+
 /// The phases of the program, by the kernels that had a gate in each.
 fn phases(run: &Run) -> [u64; 4] {
     ["paused", "resumed", "again", "next"].map(|phase| run.number(&format!("{phase}-gated")))
@@ -288,10 +322,9 @@ fn s20_a_preloaded_tool_hears_roctx_before_the_runtime_is_there_and_passes_it_on
 
 #[test]
 fn it_starts_paused_where_that_is_wanted() {
-    let paused = [("HSA_SERIALIZER_PAUSED", "1")];
     let Some(client) = client() else { return };
     for (scenario, gated) in [("roctx", [0, 24, 0, 24]), ("own", [0, 24, 0, 24])] {
-        each(client, scenario, &paused, |outcome| {
+        each(client, scenario, PAUSED, |outcome| {
             for (phase, gated) in ["paused", "resumed", "again", "next"].iter().zip(gated) {
                 let line = format!("info {phase}-gated={gated}\n");
                 assert!(outcome.stdout.contains(&line), "{line}: {outcome}");

@@ -72,6 +72,11 @@ pub extern "C" fn handle_error(
     run(i64::from(status.0), argument);
 }
 
+/// What the runtime calls once, when it is asked for its handlers' thread.
+pub extern "C" fn say_who(_: *mut c_void) {
+    HANDLES.set(true);
+}
+
 fn run(value: hsa_signal_value_t, argument: *mut c_void) -> bool {
     let call = lock(calls()).get(&(argument.addr() as u64)).cloned();
     match call {
@@ -89,8 +94,8 @@ pub fn late() -> u64 {
     LATE.load(Relaxed)
 }
 
-/// Whether this thread has ever run a handler: then it is the runtime's own, and waiting in it stops
-/// every completion.
+/// Whether this thread is the runtime's own that runs handlers: waiting in it stops every completion. It has said
+/// so ([`Hsa::find_handlers_thread`](crate::hsa::Hsa::find_handlers_thread)), or has run a handler of ours.
 #[must_use]
 pub fn on_handlers_thread() -> bool {
     HANDLES.get()

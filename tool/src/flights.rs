@@ -52,8 +52,9 @@ pub(crate) struct End {
 /// A kernel under way, or a marker.
 pub(crate) struct Flight {
     pub(crate) queue: Arc<Watched>,
-    pub(crate) ticket: Ticket,
-    /// `None` for a marker, which stands for kernels that passed unseen.
+    /// `None` for a packet of ours that only tells how far the queue is.
+    pub(crate) ticket: Option<Ticket>,
+    /// `None` for that one, and for a marker, which stands for kernels that passed unseen.
     pub(crate) dispatched: Option<Dispatched>,
     /// The application's own completion signal.
     pub(crate) forward: hsa_signal_t,
@@ -62,6 +63,20 @@ pub(crate) struct Flight {
     pub(crate) barrier: bool,
     /// Packets that had been written to the queue with it.
     pub(crate) end: u64,
+}
+
+impl Flight {
+    /// How many kernels the queue has under way with it.
+    fn kernels(&self) -> u64 {
+        u64::from(self.ticket.is_some())
+    }
+
+    /// It never ends.
+    pub(crate) fn abandon(self) {
+        if let Some(ticket) = self.ticket {
+            ticket.abandon();
+        }
+    }
 }
 
 /// A completion signal and the kernel whose end it tells of.
@@ -147,7 +162,7 @@ impl Pool {
         if flight.queue.closed.load(SeqCst) {
             return Some(flight);
         }
-        flight.queue.under_way.fetch_add(1, SeqCst);
+        flight.queue.under_way.fetch_add(flight.kernels(), SeqCst);
         *place = Some(flight);
         None
     }
@@ -161,7 +176,7 @@ impl Pool {
             let flight = place.take_if(|flight| Arc::ptr_eq(&flight.queue, queue));
             drop(place);
             if let Some(flight) = flight {
-                queue.under_way.fetch_sub(1, SeqCst);
+                queue.under_way.fetch_sub(flight.kernels(), SeqCst);
                 left.push((slot, flight));
             }
         }
@@ -176,12 +191,15 @@ impl Pool {
         }
     }
 
-    /// Destroys all signals. No packet refers to any of them any more, and no handler runs that has one:
-    /// the gate is closed.
+    /// Destroys the signals that no packet refers to any more; only packets that tell how far a queue is may still do so.
+    /// No handler runs that has one: the gate is closed.
     pub(crate) fn destroy(&self) {
         lock(&self.free).clear();
         for slot in std::mem::take(&mut *lock(&self.slots)) {
             slot.call.forget();
+            if lock(&slot.flight).is_some() {
+                continue;
+            }
             // It is alive, and nobody else's.
             let _ = self.hsa.destroy_signal(slot.signal);
         }
@@ -201,7 +219,7 @@ impl Slot {
         let flight = place.take();
         drop(place);
         if let Some(flight) = flight {
-            flight.queue.under_way.fetch_sub(1, SeqCst);
+            flight.queue.under_way.fetch_sub(flight.kernels(), SeqCst);
             flight.queue.launched.fetch_max(flight.end, SeqCst);
             profiler.ended(flight, self, value);
         }

@@ -12,25 +12,26 @@ use hsa_sys::{
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-/// Puts ours into the tables.
+/// Puts ours into the tables: all of them, or none where one has no place, since without a session they would refuse
+/// what the program wants.
 ///
 /// # Safety
 /// This library stays mapped.
 pub(crate) unsafe fn install(tables: &Tables) -> Result<(), TableError> {
-    // SAFETY: each does what the runtime's does, by calling it, and adds only what a profiler adds.
-    unsafe {
-        tables.replace(functions::hsa_queue_create, queue_create)?;
-        tables.replace(
-            functions::hsa_amd_queue_intercept_create,
-            queue_intercept_create,
-        )?;
-        tables.replace(functions::hsa_queue_destroy, queue_destroy)?;
-        tables.replace(functions::hsa_queue_inactivate, queue_inactivate)?;
-        tables.replace(
-            functions::hsa_amd_profiling_set_profiler_enabled,
-            set_profiler_enabled,
-        )?;
-        tables.replace(functions::hsa_executable_freeze, executable_freeze)?;
+    macro_rules! replace {
+        ($($theirs:ident by $ours:ident,)*) => {
+            $(tables.get(functions::$theirs)?;)*
+            // SAFETY: each does what the runtime's does, by calling it, and adds only what a profiler adds.
+            $(unsafe { tables.replace(functions::$theirs, $ours) }?;)*
+        };
+    }
+    replace! {
+        hsa_queue_create by queue_create,
+        hsa_amd_queue_intercept_create by queue_intercept_create,
+        hsa_queue_destroy by queue_destroy,
+        hsa_queue_inactivate by queue_inactivate,
+        hsa_amd_profiling_set_profiler_enabled by set_profiler_enabled,
+        hsa_executable_freeze by executable_freeze,
     }
     Ok(())
 }
@@ -159,4 +160,44 @@ unsafe extern "C" fn executable_freeze(
         unsafe { session.profiler.take_names(executable) };
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hsa_sys::{ApiTableVersion, HsaApiTable};
+    use std::ptr;
+
+    /// A table of that many bytes, with pointers that nobody follows.
+    fn table(size: u32) -> Vec<*mut c_void> {
+        let version = [1 | (size as usize) << 32, 0];
+        let slots = 1..=size as usize / 8 - version.len();
+        let words = version.into_iter().chain(slots);
+        words.map(ptr::without_provenance_mut).collect()
+    }
+
+    #[test]
+    fn where_one_has_no_place_none_is_replaced() {
+        // As 5.2.3 has them.
+        let (mut core, mut amd_ext) = (table(1016), table(400));
+        let intercept_create = 2 + 35;
+        amd_ext[intercept_create] = ptr::null_mut();
+        let before = (core.clone(), amd_ext.clone());
+        let root = HsaApiTable {
+            version: ApiTableVersion {
+                major_id: 1,
+                minor_id: 48,
+                ..Default::default()
+            },
+            core_: core.as_mut_ptr().cast(),
+            amd_ext_: amd_ext.as_mut_ptr().cast(),
+            finalizer_ext_: ptr::null_mut(),
+            image_ext_: ptr::null_mut(),
+        };
+        // SAFETY: the tables say their sizes truly, and live to the end of the test.
+        let tables = unsafe { Tables::from_raw(&raw const root) }.unwrap();
+        // SAFETY: nobody calls what is in them.
+        assert!(unsafe { install(&tables) }.is_err());
+        assert!((core, amd_ext) == before);
+    }
 }

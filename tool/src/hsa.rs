@@ -36,6 +36,14 @@ impl Hsa {
         &self.api
     }
 
+    /// Has the thread that runs handlers say that it is the one, before it runs any that is registered later: the
+    /// application's own may come first, and submit kernels.
+    pub fn find_handlers_thread(&self) {
+        // SAFETY: see `new`; nothing is behind the argument. Where it is refused, the thread is known by the first
+        // handler of ours.
+        let _ = unsafe { (self.api.hsa_amd_async_function)(calls::say_who, std::ptr::null_mut()) };
+    }
+
     /// Makes a signal that the host may wait for: it takes a kernel event.
     ///
     /// # Errors

@@ -12,7 +12,8 @@ use crate::trace::Dispatched;
 use hsa_serializer::hsa::HsaRuntime;
 use hsa_serializer::{MAX_PACKETS, Queue, Ticket};
 use hsa_sys::{
-    AqlPacket, hsa_amd_queue_intercept_packet_writer, hsa_kernel_dispatch_packet_t, hsa_signal_t,
+    AqlPacket, hsa_amd_queue_intercept_packet_writer, hsa_barrier_and_packet_t,
+    hsa_kernel_dispatch_packet_t, hsa_signal_t,
 };
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use std::time::Duration;
 const MOST: u64 = 2 * (MAX_PACKETS as u64 + 1);
 
 /// Slots of the ring that are never counted on: the runtime takes one to call itself back, and the
-/// read index, which it looks at, may lag behind the completions, which we look at.
+/// ring's read index, which it looks at, may lag behind the completions, which we look at.
 const MARGIN: u64 = 16;
 
 /// Kernels are numbered from 1 in the whole process.
@@ -40,6 +41,8 @@ pub(crate) struct Interceptor {
     pub(crate) out: Vec<AqlPacket>,
     /// Packets that were passed on so far.
     pub(crate) written: u64,
+    /// Packets whose ends nobody hears of, since the last of ours that tells of those before it.
+    pub(crate) unheard: u64,
     /// Whether the queue may hold kernels that the serializer knows nothing of.
     pub(crate) unknown: bool,
 }
@@ -65,6 +68,7 @@ pub(crate) unsafe extern "C" fn intercept(
         let packet = unsafe { packets.cast::<AqlPacket>().add(n).read_unaligned() };
         interceptor.packet(&packet);
     }
+    interceptor.hear();
     let out = &interceptor.out;
     interceptor.written += out.len() as u64;
     // SAFETY: one call, with packets that live until it returns.
@@ -75,7 +79,7 @@ impl Interceptor {
     fn packet(&mut self, packet: &AqlPacket) {
         // What is no kernel, of whatever type, passes unchanged.
         let Some(kernel) = packet.as_kernel_dispatch() else {
-            return self.out.push(*packet);
+            return self.pass(packet);
         };
         let profiler = self.profiler.clone();
         let passed = match profiler.gate.enter() {
@@ -91,8 +95,35 @@ impl Interceptor {
             }
         };
         if !passed {
-            self.out.push(*packet);
+            self.pass(packet);
         }
+    }
+
+    /// Passes a packet on as it is.
+    fn pass(&mut self, packet: &AqlPacket) {
+        self.out.push(*packet);
+        self.unheard += 1;
+    }
+
+    /// Has it heard how far the queue is, behind many packets that do not tell. A kernel before them may run on until
+    /// the application has seen them through, so its end does not tell either; and the read index that the runtime gives
+    /// is that of the application's ring, not of the one beneath it.
+    fn hear(&mut self) {
+        if self.unheard < self.watched.ring / 8 {
+            return;
+        }
+        let profiler = self.profiler.clone();
+        let Some(_inside) = profiler.gate.enter() else {
+            return;
+        };
+        let Some(slot) = profiler.pool.take() else {
+            return;
+        };
+        // Without the barrier bit: it waits for no kernel.
+        let packet = AqlPacket::from(hsa_barrier_and_packet_t::default());
+        self.out.push(packet.with_completion_signal(slot.signal));
+        self.unheard = 0;
+        self.take_off(&slot, None, None, None);
     }
 
     /// Has the serializer count the kernels that it does not know; false where that can't be done now.
@@ -111,7 +142,7 @@ impl Interceptor {
         }
         self.out.extend_from_slice(packets);
         self.unknown = false;
-        self.take_off(&slot, marker.ticket, None, None);
+        self.take_off(&slot, Some(marker.ticket), None, None);
         true
     }
 
@@ -144,7 +175,7 @@ impl Interceptor {
             packet: kernel,
             serialized,
         };
-        self.take_off(&slot, dispatch.ticket, Some(dispatched), Some(packet));
+        self.take_off(&slot, Some(dispatch.ticket), Some(dispatched), Some(packet));
         true
     }
 
@@ -152,7 +183,7 @@ impl Interceptor {
     fn take_off(
         &self,
         slot: &Arc<Slot>,
-        ticket: Ticket,
+        ticket: Option<Ticket>,
         dispatched: Option<Dispatched>,
         kernel: Option<&AqlPacket>,
     ) {
@@ -169,7 +200,7 @@ impl Interceptor {
             // The queue was declared dead within this very call. Its packets never execute; the slot
             // goes back when it is destroyed.
             self.profiler.lost(&flight);
-            flight.ticket.abandon();
+            flight.abandon();
             lock(&self.watched.left).push(slot.clone());
         }
     }
@@ -190,7 +221,7 @@ impl Interceptor {
             let in_vain = under_way == 0
                 || watched.closed.load(SeqCst)
                 || self.profiler.gate.is_closed()
-                // It would wait for itself.
+                // It would wait for itself; the application's own handlers run there, too.
                 || calls::on_handlers_thread();
             if under_way < watched.asked && fits || in_vain {
                 return;

@@ -125,7 +125,9 @@ impl Profiler {
     /// last the application, which may destroy the queue, or end the process, the moment it knows.
     pub(crate) fn ended(&self, flight: Flight, slot: &Arc<Slot>, value: hsa_signal_value_t) {
         let queue = flight.queue;
-        if let Err(e) = queue.serializer.complete(flight.ticket) {
+        if let Some(ticket) = flight.ticket
+            && let Err(e) = queue.serializer.complete(ticket)
+        {
             say!("{e}");
         }
         if let Some(dispatched) = &flight.dispatched {
@@ -207,7 +209,7 @@ impl Profiler {
         watched.order.finish(|end| self.tell(end));
         for (slot, flight) in left {
             self.lost(&flight);
-            flight.ticket.abandon();
+            flight.abandon();
             lock(&watched.left).push(slot);
         }
     }

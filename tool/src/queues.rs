@@ -227,6 +227,7 @@ impl Profiler {
             half,
             out: Vec::new(),
             written: 0,
+            unheard: 0,
             unknown: false,
         }));
         // SAFETY: the interceptor lives until the queue is destroyed (`destroy_queue`), or for ever.

@@ -9,33 +9,28 @@ use crate::{hooks, lock, process, signals, stalls, switch};
 use arc_swap::ArcSwapOption;
 use hsa_sys::{Api, Tables, hsa_agent_t};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, Once, OnceLock};
-use std::thread::{self, JoinHandle, Thread};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, Once};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// How long a program that shuts the runtime down is held up by what it has left in its queues.
 const PATIENCE: Duration = Duration::from_millis(300);
-
-/// How long the end of the process is held up, at most, by the wish to say how it went.
-const LAST_WORDS: Duration = Duration::from_secs(1);
 
 pub(crate) struct Session {
     pub(crate) profiler: Arc<Profiler>,
     /// The runtime's functions, as they were before ours took their places.
     pub(crate) api: Api,
     stop: AtomicBool,
-    /// The process ends.
-    exiting: AtomicBool,
-    /// A thread of ours pauses and resumes.
-    toggling: AtomicBool,
-    threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Who waits for that.
-    waits_for_exit: OnceLock<Thread>,
+    /// A thread of ours that pauses and resumes.
+    toggler: Mutex<Option<JoinHandle<()>>>,
+    /// One that looks for stalls.
+    watcher: Mutex<Option<JoinHandle<()>>>,
     /// Its figures are in the summary.
     reported: Once,
 }
 
-/// Looked at without a lock: by a child of `fork`, and by a signal handler that ends the process.
+/// Looked at without a lock, by all that replaces functions of the runtime's. The end of the process does not look at
+/// it, since that may touch a thread's locals, which are allocated then.
 static CURRENT: ArcSwapOption<Session> = ArcSwapOption::const_empty();
 
 /// The session, if there is one.
@@ -59,10 +54,8 @@ pub(crate) fn start(tables: &Tables, settings: Settings) -> Result<(), String> {
         profiler,
         api,
         stop: AtomicBool::new(false),
-        exiting: AtomicBool::new(false),
-        toggling: AtomicBool::new(settings.toggle.is_some()),
-        waits_for_exit: OnceLock::new(),
-        threads: Mutex::default(),
+        toggler: Mutex::default(),
+        watcher: Mutex::default(),
         reported: Once::new(),
     });
     summary::begin(settings.quiet, session.profiler.trace.path());
@@ -73,12 +66,12 @@ pub(crate) fn start(tables: &Tables, settings: Settings) -> Result<(), String> {
         set_current(None);
         return Err(e.to_string());
     }
-    session.spawn(Session::wait_for_exit);
+    hsa.find_handlers_thread();
     if let Some(pause) = settings.toggle {
-        session.spawn(move |session| session.toggle(pause));
+        *lock(&session.toggler) = session.spawn(move |session| session.toggle(pause));
     }
     if let Some(after) = settings.stall {
-        session.spawn(move |session| {
+        *lock(&session.watcher) = session.spawn(move |session| {
             stalls::watch(&session.profiler, after, settings.policy, &session.stop);
         });
     }
@@ -123,21 +116,16 @@ fn trace(settings: &Settings) -> Result<Arc<Trace>, String> {
     Ok(trace.insert(Arc::new(made)).clone())
 }
 
-/// The process ends, with the runtime running, and the application's own functions may still use it. A signal
-/// handler may have called `exit`, in the middle of anything, on any thread but ours: so all that takes a lock, or
-/// memory, is left to a thread of ours, and is not waited for without end.
-pub(crate) fn at_exit() {
-    let Some(session) = current() else { return };
-    session.exiting.store(true, SeqCst);
-    let deadline = Instant::now() + LAST_WORDS;
-    // Who switches uses more of the runtime than goes well beside its destructors.
-    let done = || session.reported.is_completed() && !session.toggling.load(SeqCst);
-    while !done() && Instant::now() < deadline {
-        // Each time, for it may just have been started.
-        if let Some(thread) = session.waits_for_exit.get() {
-            thread.unpark();
-        }
-        thread::sleep(Duration::from_micros(200));
+/// The process ends, perhaps with the runtime running, and the application's own functions may still use it.
+pub(crate) fn last_words() {
+    let session = current();
+    if let Some(session) = &session {
+        session.report(|| session.profiler.so_far());
+    }
+    summary::print();
+    if let Some(session) = session {
+        // Who switches uses more of the runtime than goes well beside its destructors.
+        join(&session.toggler);
     }
 }
 
@@ -150,24 +138,9 @@ pub(crate) fn end() {
 }
 
 impl Session {
-    fn spawn(self: &Arc<Self>, run: impl FnOnce(&Self) + Send + 'static) {
+    fn spawn(self: &Arc<Self>, run: impl FnOnce(&Self) + Send + 'static) -> Option<JoinHandle<()>> {
         let session = self.clone();
-        let thread = thread::Builder::new().name("hsa-serializer".into());
-        match signals::blocked(|| thread.spawn(move || run(&session))) {
-            Ok(thread) => lock(&self.threads).push(thread),
-            Err(e) => say!("a thread can't be started: {e}"),
-        }
-    }
-
-    /// Says how it went when the process ends.
-    fn wait_for_exit(&self) {
-        let _ = self.waits_for_exit.set(thread::current());
-        while !self.stop.load(SeqCst) {
-            if self.exiting.load(SeqCst) {
-                return self.report(|| self.profiler.so_far());
-            }
-            thread::park();
-        }
+        signals::deaf_thread(move || run(&session))
     }
 
     fn report(&self, figures: impl FnOnce() -> Figures) {
@@ -178,8 +151,8 @@ impl Session {
         let mut on = true;
         loop {
             thread::park_timeout(pause);
-            if self.stop.load(SeqCst) || self.exiting.load(SeqCst) {
-                return self.toggling.store(false, SeqCst);
+            if self.stop.load(SeqCst) || process::ends() {
+                return;
             }
             on = !on;
             if let Err(e) = switch::set(on) {
@@ -194,11 +167,18 @@ impl Session {
     fn end(&self) {
         self.stop.store(true, SeqCst);
         // They call the runtime: first of all they stop.
-        for thread in lock(&self.threads).drain(..) {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
+        join(&self.toggler);
+        join(&self.watcher);
         let figures = self.profiler.end(PATIENCE);
         self.report(|| figures);
+    }
+}
+
+/// Wakes a thread that has been told to stop, and waits until it has.
+fn join(thread: &Mutex<Option<JoinHandle<()>>>) {
+    let thread = lock(thread).take();
+    if let Some(thread) = thread {
+        thread.thread().unpark();
+        let _ = thread.join();
     }
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::thread::{self, JoinHandle};
 
 /// Those that a write sends to the thread that writes: to a pipe that nobody reads, and beyond the length that
 /// files may have.
@@ -31,9 +32,12 @@ fn with_blocked<T>(blocked: &libc::sigset_t, call: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// A thread that this starts hears of no signal, ever.
-pub(crate) fn blocked<T>(start: impl FnOnce() -> T) -> T {
-    with_blocked(&set(libc::sigfillset), start)
+/// Starts a thread that hears of no signal, ever.
+pub(crate) fn deaf_thread(run: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+    let thread = thread::Builder::new().name("hsa-serializer".into());
+    with_blocked(&set(libc::sigfillset), || thread.spawn(run))
+        .inspect_err(|e| say!("a thread can't be started: {e}"))
+        .ok()
 }
 
 /// Calls something that writes: where it can't, it gets an error, and the program no signal.

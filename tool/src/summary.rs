@@ -155,10 +155,8 @@ impl fmt::Display for Figures {
 struct Total {
     quiet: bool,
     trace: PathBuf,
-    figures: Figures,
-    /// What is said of it. Made before it is wanted: a process may end in a signal handler, where nothing can
-    /// be allocated.
-    text: String,
+    /// None before the first round has ended.
+    figures: Option<Figures>,
 }
 
 static TOTAL: Mutex<Option<Total>> = Mutex::new(None);
@@ -168,32 +166,31 @@ pub(crate) fn begin(quiet: bool, trace: &Path) {
     lock(&TOTAL).get_or_insert_with(|| Total {
         quiet,
         trace: trace.to_owned(),
-        figures: Figures::default(),
-        text: String::new(),
+        figures: None,
     });
 }
 
 /// Adds a round's.
 pub(crate) fn add(figures: &Figures) {
     if let Some(total) = &mut *lock(&TOTAL) {
-        total.figures.add(figures);
-        if !total.quiet {
-            let lines = format!("{}\ntrace: {}", total.figures, total.trace.display());
-            let lines = lines.lines();
-            total.text = lines
-                .map(|line| format!("hsa-serializer: {line}\n"))
-                .collect();
-        }
+        total.figures.get_or_insert_default().add(figures);
     }
 }
 
 /// Says it.
 pub(crate) fn print() {
-    // Whoever has it may be who was interrupted.
-    if let Ok(total) = TOTAL.try_lock()
-        && let Some(total) = &*total
+    if let Some(Total {
+        quiet: false,
+        trace,
+        figures: Some(figures),
+    }) = &*lock(&TOTAL)
     {
-        signals::write_error(&total.text);
+        let lines = format!("{figures}\ntrace: {}", trace.display());
+        let lines = lines.lines();
+        let text: String = lines
+            .map(|line| format!("hsa-serializer: {line}\n"))
+            .collect();
+        signals::write_error(&text);
     }
 }
 

@@ -152,9 +152,9 @@ impl<S: Lifecycle> Bench<S> {
             queue.wait();
         }
         let mut kernels = self.profiler.kernels();
-        // Of a queue that is gone, the last handler may still be running.
+        // Of a queue that is gone, the last handler may still be running, on a machine that is busy.
         let gone = kernels.abandoned > 0;
-        let deadline = Instant::now() + Duration::from_secs(u64::from(gone));
+        let deadline = Instant::now() + Duration::from_secs(if gone { 20 } else { 0 });
         while !kernels.accounted_for() && Instant::now() < deadline {
             thread::sleep(Duration::from_micros(100));
             kernels = self.profiler.kernels();
@@ -191,7 +191,7 @@ impl<S: Lifecycle> Bench<S> {
         let barriers_live_most = self.profiler.barriers_live_most();
         let retired_after_drain = self.profiler.retired_after_drain();
         let recycled = self.profiler.tally().recycled();
-        let left = self.profiler.finish(Duration::from_secs(5))?;
+        let left = self.profiler.finish(Duration::from_secs(20))?;
         let reports = self.profiler.tally().reports();
         let witness = self.witness.counts()?.since(&self.before);
         let ending = Ending {

@@ -45,7 +45,7 @@ struct Arguments {
     #[arg(long, global = true)]
     tail: bool,
     /// Nothing may stand still for so many seconds.
-    #[arg(long, global = true, default_value_t = 10.0, value_parser = seconds)]
+    #[arg(long, global = true, default_value_t = 30.0, value_parser = seconds)]
     patience: f64,
     /// The scenario's own choices come from it.
     #[arg(long, global = true, default_value_t = 1)]
