@@ -233,9 +233,18 @@ fn the_skeletons_under_applications_of_amds_runtime() {
     };
     for runtime in softgpu::runtimes() {
         under(runtime, &skeleton_in_c);
-        // It has the table by AMD's own header, which is the installed runtime's.
+        // It has the table by AMD's own header, which is the installed runtime's: with another one it stays out.
         if runtime == Runtime::Installed {
             under(runtime, &skeleton_in_cpp);
+            continue;
         }
+        let mut command = runtime.command(&program);
+        command
+            .args(["cpu-queue", "120"])
+            .env("HSA_TOOLS_LIB", &skeleton_in_cpp);
+        let outcome = native::run(&mut command);
+        assert!(outcome.succeeded(), "{outcome}");
+        let said = "the headers of another version";
+        assert!(outcome.stderr.contains(said), "{outcome}");
     }
 }

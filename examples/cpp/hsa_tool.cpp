@@ -320,6 +320,12 @@ hsa_status_t session::queue_inactivate(hsa_queue_t *queue) noexcept {
 /// ended, and gets another one.
 extern "C" __attribute__((visibility("default"))) bool OnLoad(HsaApiTable *table, std::uint64_t, std::uint64_t,
                                                              const char *const *) {
+    // Each table's version is its size. AMD's copyTables() trusts that it knows them all.
+    if (table->version.minor_id != sizeof(HsaApiTable) || table->core_->version.minor_id != sizeof(CoreApiTable) ||
+        table->amd_ext_->version.minor_id != sizeof(AmdExtTable)) {
+        std::fprintf(stderr, "hsa_tool: it was built with the headers of another version of the runtime\n");
+        return false;
+    }
     try {
         current = new session(table);
         current->start();
