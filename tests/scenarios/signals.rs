@@ -190,11 +190,14 @@ fn while_pinned(v: &mut Virtual, queue: &softgpu::Queue, meanwhile: impl FnOnce(
     v.idle();
 }
 
-const RETIRES: u64 = 20_000;
+const RETIRES: u64 = 100_000;
 
 #[test]
 fn s79_what_a_long_pin_holds_back_is_reported_and_goes_when_it_ends() {
-    let mut v = Virtual::new(1);
+    let mut v = Virtual::with(Config {
+        signals: 2 * RETIRES as usize,
+        ..Config::seed(1)
+    });
     let queue = v.queue();
     while_pinned(&mut v, &queue, |v| {
         let before = v.stats();
