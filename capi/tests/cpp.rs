@@ -203,8 +203,20 @@ fn the_skeletons_under_applications_of_amds_runtime() {
         "capi/tests/skeletons/program.c",
         "hsa-tests/c/client.c",
         "hsa-tests/c/errors.c",
+        "hsa-tests/c/profiled.c",
     ];
     let program = in_c("program", &[], &sources);
+    let run = |runtime: Runtime, scenario: &str, tools: &str| {
+        let mut command = runtime.command(&program);
+        command
+            .args([scenario, "120"])
+            .env("HSA_TOOLS_LIB", tools)
+            .env("HSA_EXAMPLE_TOGGLE_US", "0");
+        let outcome = native::run(&mut command);
+        let what = format!("{scenario} on {} under {tools}", runtime.name());
+        assert!(outcome.succeeded(), "{what}: {outcome}");
+        move |said: &str| assert!(outcome.stderr.contains(said), "{what}: {outcome}")
+    };
     let under = |runtime: Runtime, skeleton: &Path| {
         // With the kernels that are counted, where that is no matter of time: some of a queue that fails are not.
         for (scenario, before, kernels) in [
@@ -216,19 +228,11 @@ fn the_skeletons_under_applications_of_amds_runtime() {
             let tools = before.into_iter().chain([skeleton]);
             let tools: Vec<_> = tools.map(Path::to_string_lossy).collect();
             let tools = tools.join(" ");
-            let mut command = runtime.command(&program);
-            command
-                .args([scenario, "120"])
-                .env("HSA_TOOLS_LIB", &tools)
-                .env("HSA_EXAMPLE_TOGGLE_US", "0");
-            let outcome = native::run(&mut command);
-            let what = format!("{scenario} on {} under {tools}", runtime.name());
-            assert!(outcome.succeeded(), "{what}: {outcome}");
             let told = kernels.map_or_else(
                 || " kernels, ".to_owned(),
                 |n| format!(": {n} kernels, {n} "),
             );
-            assert!(outcome.stderr.contains(&told), "{what}: {outcome}");
+            run(runtime, scenario, &tools)(&told);
         }
     };
     for runtime in softgpu::runtimes() {
@@ -236,15 +240,9 @@ fn the_skeletons_under_applications_of_amds_runtime() {
         // It has the table by AMD's own header, which is the installed runtime's: with another one it stays out.
         if runtime == Runtime::Installed {
             under(runtime, &skeleton_in_cpp);
-            continue;
+        } else {
+            let skeleton = skeleton_in_cpp.to_string_lossy();
+            run(runtime, "cpu-queue", &skeleton)("the headers of another version");
         }
-        let mut command = runtime.command(&program);
-        command
-            .args(["cpu-queue", "120"])
-            .env("HSA_TOOLS_LIB", &skeleton_in_cpp);
-        let outcome = native::run(&mut command);
-        assert!(outcome.succeeded(), "{outcome}");
-        let said = "the headers of another version";
-        assert!(outcome.stderr.contains(said), "{outcome}");
     }
 }

@@ -1,5 +1,5 @@
-// Applications of which a skeleton has to know, in the style of hsa-tests/c, whose client.c and errors.c they are
-// compiled with.
+// Applications of which a skeleton has to know, in the style of hsa-tests/c, whose client.c they are compiled with,
+// beside errors.c and profiled.c, which have others.
 #include "../../../hsa-tests/c/client.h"
 
 #include <stddef.h>
@@ -16,35 +16,6 @@ static void cpu_queue(void) {
     wait_for(over);
     HSA(hsa_queue_destroy(queue));
     HSA(hsa_signal_destroy(over));
-    stop();
-}
-
-// Fewer than the ring has room for, and more than a skeleton lets under way.
-enum { MANY = 110 };
-
-struct flood {
-    hsa_queue_t *queue;
-    hsa_signal_t over;
-};
-
-static bool flood(hsa_signal_value_t value, void *argument) {
-    (void)value;
-    struct flood *flood = argument;
-    for (unsigned i = 0; i < MANY; i++)
-        dispatch(flood->queue, (struct kernel){.ns = 1000, .completion = flood->over});
-    return false;
-}
-
-// The first handler of all is the application's own, and dispatches: on its thread nobody may wait for completions.
-static void first_handler(void) {
-    start();
-    struct flood flooded = {.queue = queue_of(gpus[0], 64), .over = signal_of(MANY)};
-    hsa_signal_t begin = signal_of(0);
-    HSA(hsa_amd_signal_async_handler(begin, HSA_SIGNAL_CONDITION_LT, 1, flood, &flooded));
-    wait_for(flooded.over);
-    HSA(hsa_queue_destroy(flooded.queue));
-    HSA(hsa_signal_destroy(flooded.over));
-    HSA(hsa_signal_destroy(begin));
     stop();
 }
 
@@ -65,9 +36,8 @@ static void refused(void) {
 
 const struct scenario load_scenarios[] = {
     {"cpu-queue", cpu_queue},
-    {"first-handler", first_handler},
     {"refused", refused},
     {NULL, NULL},
 };
 const struct scenario barrier_scenarios[1], destroy_scenarios[1], lifetime_scenarios[1], signal_scenarios[1],
-    memory_scenarios[1], profiled_scenarios[1];
+    memory_scenarios[1];
