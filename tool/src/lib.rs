@@ -27,8 +27,9 @@
 //!
 //! All others are held for a look. [`load`]'s functions are called under the runtime's own lock, which its
 //! `hsa_init` and `hsa_shut_down` take: nothing of ours calls these. The thread that ends the process takes
-//! no lock. None is held across `hsa_queue_destroy`, which waits for the handlers' thread. The runtime calls an interceptor under the queue's own lock; the locks that it takes there are
-//! held by nobody who waits for a queue.
+//! no lock. None is held across `hsa_queue_destroy`, which waits for the handlers' thread. The runtime calls
+//! an interceptor under the queue's own lock; the locks that it takes there are held by nobody who waits for
+//! a queue.
 
 #[macro_use]
 mod say;
